@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import duckdb
 import polars as pl
@@ -19,6 +20,8 @@ from tidegate.algebra.dsl.over import build
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered.over.queued.layout import queued_layout
+from tidegate.runtime.ordered.row_arrays import RowArrays
 from tidegate.runtime.ordered.state import SMALL
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -453,6 +456,78 @@ def test_moving_extremes_are_those_of_all_rows_whatever_the_batching(seed: int, 
     for name, one in results.items():
         (query,) = (query for query in made().definition.queries if query.stream == name)
         assert list(map(repr, found(one))) == list(map(repr, sorted(evaluate(query.node, {"S": rows}), key=str)))
+
+
+MOVING = over(
+    range=10, total=tg.sum(S.v), n=tg.count(), some=tg.count(S.v), mean=tg.avg(S.v.cast("double")), low=tg.min(S.v)
+)
+
+
+def test_frames_that_move_are_made_of_a_few_of_the_rows_before() -> None:
+    """An increment takes out none of the rows that stay, and writes its own rows alone."""
+    assert queued_layout(MOVING._node) is not None  # type: ignore[arg-type]  # an operator of this kind
+    with tg.program(R=MOVING).session() as session, patch.object(RowArrays, "take", side_effect=AssertionError):
+        for t in range(40):
+            session.push("S", [("a", t, t), ("b", t, None)])
+            session.advance("S", t)
+            session.step()
+            assert session.live_rows()["R: state"] == 2 * min(t + 1, 10)
+        last = {row["k"]: tuple(row.values())[3:] for row in session.results("R") if row["t"] == 39}
+    assert last == {"a": (sum(range(29, 40)), 11, 11, 34.0, 29), "b": (None, 11, 0, None, None)}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        over(range=5, low=tg.min(S.v), high=tg.max(S.v)),
+        over(rows=(5, 0), total=tg.sum(S.v)),
+        over(range=(5, 2), total=tg.sum(S.v)),
+        over(total=tg.sum(S.v)),
+        over(range=5, total=tg.sum(S.v), first=tg.first(S.v, by=S.t)),
+        over(range=5, middle=tg.median(S.v)),
+        over(range=5, n=tg.count(), most=tg.max(S.k)),
+        T.over(by="k", order="t", tie="n", range=5, total=tg.sum(T.v)),
+    ],
+)
+def test_other_frames_read_what_is_kept(made: tg.Relation) -> None:
+    assert queued_layout(made._node) is None  # type: ignore[arg-type]  # an operator of this kind
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_frames_that_move_have_the_rows_of_their_meaning(seed: int, tmp_path: Path) -> None:
+    """In any batches, from checkpoints, with peers, values that there are not, and sums that other digits cancel."""
+    rng = random.Random(seed)
+    values = (0.1, 1e16, -1e16, 3.0, None, float("inf") if seed == 5 else 2.0**-30)
+    rows = [
+        (rng.choice("aab"), t, rng.choice((1, 2**40, -5, None)), rng.choice(values), rng.choice((True, False, None)))
+        for t in sorted(rng.choices(range(70), k=120))
+    ]
+
+    def made() -> tg.Program:
+        d = tg.stream("S", "k string, t bigint, v bigint, x double, b boolean", progress="t")
+        long = d.over(
+            by="k", order="t", range=25, total=tg.sum(d.v), mean=tg.avg(d.x), low=tg.min(d.x), high=tg.max(d.v)
+        )
+        short = d.over(by="k", order="t", range=3, n=tg.count(), x=tg.sum(d.x), some=tg.count(d.b), most=tg.max(d.b))
+        whole = d.over(order="t", range=9, mean=tg.avg(d.v), tried=tg.try_sum(d.v, filter=d.b))
+        return tg.program(Long=long, Short=short, Whole=whole)
+
+    results = in_any_batches(made, rows, seed, tmp_path, dict.fromkeys(("Long", "Short", "Whole"), "t"))
+    for name, one in results.items():
+        (query,) = (query for query in made().definition.queries if query.stream == name)
+        wanted = sorted(evaluate(query.node, {"S": rows}), key=lambda row: str(row[:5]))
+        for row, meant in zip(sorted(found(one), key=lambda row: str(row[:5])), wanted, strict=True):
+            assert row == pytest.approx(meant, rel=1e-12, abs=0, nan_ok=True)
+
+
+def test_a_sum_of_a_frame_that_does_not_fit_is_noted() -> None:
+    with tg.program(R=over(range=5, total=tg.sum(S.v))).session() as session:
+        session.push("S", [("a", 1, 2**62), ("a", 2, 2**62), ("a", 9, 3)])
+        session.finish()
+        with pytest.warns(tg.RunWarning, match="TG435"):
+            report = session.step()
+        assert report.set_aside == {"R": {"overflow": 1}}
+        assert found(session.results("R")) == [("a", 1, 2**62, 2**62), ("a", 2, 2**62, None), ("a", 9, 3, 3)]
 
 
 def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:

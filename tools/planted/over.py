@@ -22,6 +22,8 @@ ZONES = "analysis/ordered/over.py"
 MEANING = "algebra/ordered/over.py"
 BUILD = "algebra/dsl/over/build.py"
 SHARED = "analysis/shared_orders.py"
+QUEUED = "runtime/kernels/over/queued.py"
+QUEUED_OPERATOR = "runtime/ordered/over/queued/operator.py"
 
 GROUP = Group(
     "rows around rows",
@@ -161,6 +163,60 @@ GROUP = Group(
             SHARED,
             "    return node.input, node.keys, node.time, node.tie, node.needs_order\n",
             "    return node.input, node.keys, node.time, node.tie, False\n",
+        ),
+        bug(
+            "blocks have a row of the block before",
+            QUEUED,
+            "            size = number & -number\n            s, c = value[i]",
+            "            size = 2 * (number & -number)\n            s, c = value[i]",
+        ),
+        bug(
+            "a block that begins before the frame is added",
+            QUEUED,
+            "                number = base[p] + place\n                size = number & -number\n                whole = place - size + 1 >= low[i]",
+            "                number = base[p] + place\n                size = number & -number\n                whole = True",
+        ),
+        bug(
+            "a row without a value has that of its block",
+            QUEUED,
+            "other = abs(known) - base[p] if whole else place if known > 0 else -1",
+            "other = abs(known) - base[p] if whole else place",
+        ),
+        bug(
+            "of equal least values the last one counts",
+            QUEUED,
+            "                        at = other if theirs <= mine else at\n                    else:\n                        at = other\n                place -= size",
+            "                        at = other if theirs < mine else at\n                    else:\n                        at = other\n                place -= size",
+        ),
+        bug(
+            "peers that come later are in no frame",
+            QUEUED,
+            "            while reached < offsets[p + 1] and new[reached] == new[i]:\n",
+            "            while reached < offsets[p + 1] and reached <= i:\n",
+        ),
+        bug(
+            "numbers of rows begin anew in each batch",
+            QUEUED_OPERATOR,
+            "        base[some] = state.rows.numbers(NUMBER)[first[some]]\n",
+            "",
+        ),
+        bug(
+            "totals begin anew in each batch",
+            QUEUED_OPERATOR,
+            "        last[some] = self.kept(self.layout.part(kept, name))[at] + own\n",
+            "",
+        ),
+        bug(
+            "rows leave a tick late",
+            QUEUED_OPERATOR,
+            "self.held, reached - self.layout.longest",
+            "self.held, reached - self.layout.longest - 1",
+        ),
+        bug(
+            "what is gone of a queue is not written",
+            QUEUED_OPERATOR,
+            "        left = np.flatnonzero(gone)\n",
+            "        left = np.flatnonzero(gone[:0])\n",
         ),
         bug("a span is over with its last row", SEGMENTS, "look[p] = expires", "look[p] = NEVER"),
         bug(

@@ -26,6 +26,8 @@ from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.last_rows import is_of_last_rows, of_last_rows
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
+from tidegate.runtime.ordered.over.queued.layout import queued_layout
+from tidegate.runtime.ordered.over.queued.operator import QueuedOperator
 from tidegate.runtime.ordered.over.values import Values, next_different
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
@@ -98,14 +100,21 @@ class OverOperator(KeptRowsOperator):
 class OverFamily(Family[Over]):
     node = Over
 
-    def start(self, ordered: OrderedStep) -> OverOperator:
+    def start(self, ordered: OrderedStep) -> OverOperator | QueuedOperator:
+        assert isinstance(ordered.node, Over)
+        layout = queued_layout(ordered.node)
+        return self._over(ordered) if layout is None else QueuedOperator.fresh(ordered, layout)
+
+    def _over(self, ordered: OrderedStep) -> OverOperator:
         assert isinstance(ordered.node, Over)
         node = ordered.node
         keys = Schema(tuple(node.input.schema[key] for key in node.keys))
         return OverOperator(ordered, KeptRows(keys, ROWS, layout_of(node).columns))
 
-    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> OverOperator:
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> OverOperator | QueuedOperator:
         fresh = self.start(ordered)
+        if isinstance(fresh, QueuedOperator):
+            return fresh.loaded(tables)
         node, state = fresh.node, fresh.held
         if (stored := state.stored_in(tables)) is not None:
             places = stored.rows.get_column(PARTITION).to_numpy()
