@@ -21,6 +21,7 @@ from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.ordered.over.queued.layout import queued_layout
+from tidegate.runtime.ordered.over.queued.operator import QueuedOperator
 from tidegate.runtime.ordered.row_arrays import RowArrays
 from tidegate.runtime.ordered.state import SMALL
 from tidegate.runtime.state.store.local import LocalStore
@@ -426,8 +427,8 @@ def test_of_moving_extremes_rows_are_kept_that_no_later_one_undercuts() -> None:
     assert [live(both, rows, 19) for rows in (rising, falling, level)] == [2 * 10, 2 * 10, 2]
     beside = both.over(by="k", order="t", before=tg.lag(S.v, 2), total=tg.sum(S.v))
     assert live(beside, level, 19) == 4
-    summed = both.over(by="k", order="t", range=3, total=tg.sum(S.v))
-    assert live(summed, level, 19) == 2 * 10
+    others = both.over(by="k", order="t", range=3, middle=tg.median(S.v))
+    assert live(others, level, 19) == 2 * 10
     missing = [(key, t, None) for t in range(20) for key in "ab"]
     assert live(least, missing, 19) == 0
 
@@ -466,7 +467,17 @@ MOVING = over(
 def test_frames_that_move_are_made_of_a_few_of_the_rows_before() -> None:
     """An increment takes out none of the rows that stay, and writes its own rows alone."""
     assert queued_layout(MOVING._node) is not None  # type: ignore[arg-type]  # an operator of this kind
-    with tg.program(R=MOVING).session() as session, patch.object(RowArrays, "take", side_effect=AssertionError):
+    step = QueuedOperator.step
+
+    def watched(operator: QueuedOperator, *given: Any) -> Any:
+        with patch.object(RowArrays, "take", side_effect=AssertionError("rows that stay are read")):
+            made, result = step(operator, *given)
+        changes = made.changes()
+        assert changes is not None
+        assert changes["rows"].num_rows <= 4, "the new row of each key, and how many of those before are gone"
+        return made, result
+
+    with tg.program(R=MOVING).session() as session, patch.object(QueuedOperator, "step", watched):
         for t in range(40):
             session.push("S", [("a", t, t), ("b", t, None)])
             session.advance("S", t)
@@ -670,6 +681,7 @@ def test_rows_that_are_chosen_are_looked_at_by_an_operator_of_their_own_where_it
     assert apart(last, again=tg.lag(S.v))
     assert apart(last, rows=(2, 0), n=tg.sum(S.v))
     assert apart(last, range=5, n=tg.count()), "one row of each key is kept, not those of five ticks"
+    assert apart(span, rows=(2, 0), n=tg.sum(S.v))
     assert apart(span, range=6, n=tg.count())
     assert apart(span, n=tg.count()), "of a key without rows within five ticks none is kept"
     assert apart(span, range=5, first=tg.first(S.v, by=S.t)), "two rows of one instant would be an error"
