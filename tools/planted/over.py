@@ -21,7 +21,7 @@ EVENTS = "runtime/ordered/new_events.py"
 ZONES = "analysis/ordered/over.py"
 MEANING = "algebra/ordered/over.py"
 BUILD = "algebra/dsl/over/build.py"
-SHARED = "analysis/shared_orders.py"
+SHARED = "analysis/ordered/over.py"
 QUEUED = "runtime/kernels/over/queued.py"
 QUEUED_OPERATOR = "runtime/ordered/over/queued/operator.py"
 
@@ -137,8 +137,8 @@ GROUP = Group(
         bug(
             "a column reads that of another query with its name",
             SHARED,
-            "                own = _renamed(column, names)\n",
-            "                own = column\n",
+            "self._placed(with_terms(column, lambda term: substitute(term, renamed)))",
+            "self._placed(column)",
         ),
         bug(
             "a result that is an operator has it to itself",
@@ -149,20 +149,20 @@ GROUP = Group(
         bug(
             "rows without a value are set aside for all queries",
             SHARED,
-            " or any(resolve(term, node.known).fallible for term in terms))",
-            ")",
+            " or any(resolve(term, node.known).fallible for term in terms):",
+            ":",
         ),
         bug(
             "rows that wait have columns with others",
             SHARED,
-            "    return not (node.waits or ",
-            "    return not (",
+            "        if node.waits or node.merges_equal",
+            "        if node.merges_equal",
         ),
         bug(
             "peers stand in the order of rows that have none",
             SHARED,
-            "    return node.input, node.keys, node.time, node.tie, node.needs_order\n",
-            "    return node.input, node.keys, node.time, node.tie, False\n",
+            "        return node.keys, node.time, node.tie, node.needs_order\n",
+            "        return node.keys, node.time, node.tie\n",
         ),
         bug(
             "blocks have a row of the block before",
