@@ -53,8 +53,8 @@ def with_shared_orders(program: ProgramDef) -> tuple[ProgramDef, frozenset[Node]
 
 def _order(node: OrderedNode) -> _Order | None:
     """What operators have in common that can be one; None of one that is by itself."""
-    order = family_of(node).order(node)
-    return None if order is None else (node.inputs, order)
+    alike = family_of(node).alike(node)
+    return None if alike is None else (node.inputs, alike)
 
 
 def _shared(query: Query, groups: Mapping[_Order, _Together], shared: dict[Node, None]) -> Query:

@@ -137,12 +137,12 @@ class Family(Generic[N]):
         """
         return ""
 
-    def order(self, node: N) -> Hashable | None:
+    def alike(self, node: N) -> Hashable | None:
         """What operators over the same inputs have in common if they can be one; None of one that is by itself."""
         return None
 
     def together(self, nodes: Sequence[N]) -> tuple[N, Mapping[N, Mapping[str, str]]]:
-        """One operator that has the attributes of all of these, which have the same `order`; and for each of them those
+        """One operator that has the attributes of all of these, which are `alike`; and for each of them those
         that have other names there.
         """
         raise NotImplementedError

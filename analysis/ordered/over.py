@@ -108,7 +108,7 @@ class OverFamily(Family[Over]):
         mended = replace(node, columns=tuple(map(limited, node.columns)))
         return () if mended == node else ((mended, f"wait for a limited time: within={span}"),)
 
-    def order(self, node: Over) -> Hashable | None:
+    def alike(self, node: Over) -> Hashable | None:
         """None where rows of the operator are not complete at once, one by one, or do not come whatever its columns
         are: a row that has no value for some term is not seen by it at all.
         """

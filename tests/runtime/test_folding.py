@@ -650,7 +650,7 @@ def test_sums_of_doubles_fold_with_what_they_have_lost() -> None:
         .group_by(o.k, o.t)
         .agg(s=tg.sum(prices.v), mean=tg.avg(prices.v), tried=tg.try_sum(prices.v), n=tg.count())
     )
-    values = {
+    values: dict[int, list[float | None]] = {
         0: [1e17, 1.0, 3.0, -1e17, 0.125],
         1: [math.inf, 1.0, 2.0],
         2: [1.7e308, 1.7e308, -1.7e308, -1.0],

@@ -238,7 +238,7 @@ def test_sums_of_doubles_are_added_up_key_by_key(shard: int) -> None:
 def test_a_group_of_several_rows_has_what_any_of_them_looks_up(function: Function, between: bool) -> None:
     """Of a key that has several rows: each of them has the partners of the last one, or some of its own."""
     by = Attr("r.t") if function is Function.LAST else None
-    parts = [eq("l.k", "r.k"), le("r.t", "l.t"), *([le("l.t", plus("r.t", 2))] if between else [])]
+    parts: list[Term] = [eq("l.k", "r.k"), le("r.t", "l.t"), *([le("l.t", plus("r.t", 2))] if between else [])]
     joined = Join(scan(LEFT, "l"), scan(RIGHT, "r"), conjunction(parts), "inner")
     node = Group(joined, ("l.k",), (Aggregate("a", function, Attr("r.v"), by),))
     rows: dict[str, list[tuple[int | None, ...]]] = {

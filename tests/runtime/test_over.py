@@ -466,7 +466,7 @@ MOVING = over(
 
 def test_frames_that_move_are_made_of_a_few_of_the_rows_before() -> None:
     """An increment takes out none of the rows that stay, and writes its own rows alone."""
-    assert queued_layout(MOVING._node) is not None  # type: ignore[arg-type]  # an operator of this kind
+    assert queued_layout(MOVING._node) is not None
     step = QueuedOperator.step
 
     def watched(operator: QueuedOperator, *given: Any) -> Any:
@@ -501,7 +501,7 @@ def test_frames_that_move_are_made_of_a_few_of_the_rows_before() -> None:
     ],
 )
 def test_other_frames_read_what_is_kept(made: tg.Relation) -> None:
-    assert queued_layout(made._node) is None  # type: ignore[arg-type]  # an operator of this kind
+    assert queued_layout(made._node) is None
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -82,7 +82,8 @@ class Framed:
         # Zeros of two signs have one key, and are told as they are.
         zero = 0 if self.form is Form.LEAST else -1
         is_double = self.argument.kind is TypeKind.DOUBLE
-        return moving.undercut(offsets, keys, valid(self.rows)[places], is_double, zero) == 1
+        undercut: Int64Array = moving.undercut(offsets, keys, valid(self.rows)[places], is_double, zero)
+        return undercut == 1
 
     def _keys(self) -> Int64Array:
         """Integers of which the least is that of the least or the greatest value, whichever is asked for."""

@@ -107,7 +107,7 @@ class QueuedOperator(RowOperator[WindowRows]):
             for one in self.layout.kept
             for name in self.layout.parts(one)
         ]
-        rows = pl.DataFrame(columns).cast(dict(state.columns))
+        rows = pl.DataFrame(columns).cast(pl.Schema(state.columns))
         look = np.full(len(come.partitions), NO_LOOK)
         new, first = np.unique(come.place[stays], return_index=True)
         look[new] = come.time[stays][first] + self.layout.longest
