@@ -199,6 +199,8 @@ def aggregate(
     pairs: list[tuple[Value, Value]]
     if entry.ordered:
         pairs = [(a, b) for a, b in zip(arguments, by, strict=True) if a is not None and b is not None]
+    elif entry.counts_by:
+        pairs = [(a, b) for a, b in zip(arguments, by, strict=True) if a is not None]
     else:
         pairs = [(a, None) for a in arguments if a is not None]
     try:

@@ -9,7 +9,7 @@ there: the operator, or what it reads, feeds a stream that no user sees.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 Infer = Callable[[Query], StreamDef]
 
 
-def with_inner_queries(program: ProgramDef, infer: Infer) -> ProgramDef:
-    """The program with a query of its own for every operator that gathers events in order."""
+def with_inner_queries(program: ProgramDef, infer: Infer, shared: Collection[Node] = ()) -> ProgramDef:
+    """The program with a query of its own for every operator that gathers events in order. One that is `shared` is
+    an inner query also where it is the root of one.
+    """
     if not any(has_ordered_operator(query.node) for query in program.queries):
         return program
     cutter = _Cutter(
-        infer, {query.name for query in program.queries} | {s.name for s in program.inputs} | program.result_names
+        infer,
+        {query.name for query in program.queries} | {s.name for s in program.inputs} | program.result_names,
+        shared,
     )
     for query in program.queries:
         cutter.queries.append(cutter.cut_query(query))
@@ -42,6 +46,7 @@ def with_inner_queries(program: ProgramDef, infer: Infer) -> ProgramDef:
 class _Cutter:
     infer: Infer
     taken: set[str]
+    shared: Collection[Node]
     queries: list[Query] = field(default_factory=list)
     scans: dict[Node, Scan] = field(default_factory=dict)
 
@@ -52,7 +57,8 @@ class _Cutter:
 
     def cut(self, query: Query, node: Node, *, root: bool = False) -> Node:
         """The node over streams of inner queries. A whole query may be an operator itself."""
-        if root and query.declared is None and ordered_operator(below := self.below(query, node)) is not None:
+        is_operator = root and query.declared is None and _core_operator(node) not in self.shared
+        if is_operator and ordered_operator(below := self.below(query, node)) is not None:
             return below
         match node:
             case OrderedNode():

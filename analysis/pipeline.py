@@ -21,6 +21,7 @@ from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Latencies, Propagation, propagations
 from tidegate.analysis.recursion import Standstill, recursion, standstill_problem
+from tidegate.analysis.shared_orders import with_shared_orders
 from tidegate.analysis.state.bounds import Collected, Unbounded, bound
 from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES, folding, why_unknown
 from tidegate.analysis.state.keep import keep
@@ -78,7 +79,8 @@ class _QueryDraft:
 
 def analyse(program: ProgramDef) -> ProgramFacts:
     """All facts of a program; `QueryError` with the problems of all its queries where it is not valid."""
-    facts = _analysed(with_inner_queries(with_summaries(program), _definition))
+    together, shared = with_shared_orders(with_summaries(program))
+    facts = _analysed(with_inner_queries(together, _definition, shared))
     cut = with_cuts(facts, _alone)
     return facts if cut is None else _analysed(cut)
 

@@ -89,6 +89,8 @@ ONE_KEY = 16_000
 PANED = ("count and sum", "least and greatest", "mean of doubles", "last by another order")
 PANED_KEYS = (1, 100)
 PANES = (1, 1_000, 1_000_000)
+#: Values of frames by range that move with each row.
+MOVED = ("least", "mean of doubles")
 #: Experiments of the ISEQ paper.
 INTERVAL_LISTS = ("share of starts", "length", "interval length", "density")
 #: Queries over situations, and the numbers of keys that they run with.
@@ -307,6 +309,9 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for aggregates in PANED:
         for keys in PANED_KEYS:
             yield f"windows, {aggregates}, {keys} keys: time, {max(PANES):,} panes / 1, worst", Target(most=2)
+    for moved in MOVED:
+        for keys in PANED_KEYS:
+            yield f"frames, {moved}, {keys} keys: time, {max(PANES):,} rows / 1, worst", Target(most=2)
     for query in SITUATIONS:
         for keys in KEYS:
             title = f"{query}, {keys:,} keys, one core"

@@ -1,4 +1,6 @@
-"""Windows that hop, by the number of panes that one has: the same rows, ends and increments, CPU seconds of each."""
+"""Windows that hop, by the number of panes that one has, and frames that move, by that of their rows: the same rows and
+increments, CPU seconds of each.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
-from benchmarks.figures import PAIRS, PANED, PANED_KEYS, PANES, Figure, compared, print_table
+from benchmarks.figures import MOVED, PAIRS, PANED, PANED_KEYS, PANES, Figure, compared, print_table
 
 BATCHES = 20
 
@@ -29,6 +31,11 @@ AGGREGATES: Mapping[str, Mapping[str, Any]] = {
     "last by another order": {"last": tg.last(E.x, by=E.v)},
 }
 assert tuple(AGGREGATES) == PANED
+MOVING: Mapping[str, Mapping[str, Any]] = {
+    "least": {"least": tg.min(E.v)},
+    "mean of doubles": {"mean": tg.avg(E.x)},
+}
+assert tuple(MOVING) == MOVED
 
 
 def main() -> None:
@@ -39,14 +46,17 @@ def main() -> None:
 
 
 def measure(count: int = 400_000) -> list[Figure]:
-    """By aggregates and keys, how many times as long the slowest size takes as windows of one pane; sizes in turn."""
+    """By aggregates and keys, how many times as long the slowest size takes as windows of one pane, or frames of one
+    row; sizes in turn.
+    """
     figures = []
-    for name in AGGREGATES:
+    for kind, name in [*(("windows", name) for name in AGGREGATES), *(("frames", name) for name in MOVING)]:
         for keys in PANED_KEYS:
             events = rows(count, keys)
-            run(events.head(count // 10), name, PANES[-1])
-            turns = [[run(events, name, size) for size in PANES] for _ in range(PAIRS)]
-            said = f"windows, {name}, {keys} keys: time, {max(PANES):,} panes / 1, worst"
+            run(events.head(count // 10), kind, name, PANES[-1])
+            turns = [[run(events, kind, name, size) for size in PANES] for _ in range(PAIRS)]
+            part = "panes" if kind == "windows" else "rows"
+            said = f"{kind}, {name}, {keys} keys: time, {max(PANES):,} {part} / 1, worst"
             figure = compared(said, [max(others) / one for one, *others in turns])
             medians = (statistics.median(taken) for taken in zip(*turns, strict=True))
             seconds = ", ".join(f"{taken:.2f} s with {size:,}" for taken, size in zip(medians, PANES, strict=True))
@@ -69,11 +79,16 @@ def rows(count: int, keys: int) -> pl.DataFrame:
     )
 
 
-def run(events: pl.DataFrame, name: str, size: int) -> float:
-    """CPU seconds for all rows in increments, up to the last instant; windows that are open then are left so."""
+def run(events: pl.DataFrame, kind: str, name: str, size: int) -> float:
+    """CPU seconds for all rows in increments, up to the last instant; windows that are open then are left so. A frame
+    has as many rows as its size says.
+    """
     begun = time.process_time()
-    windows = E.windows(tg.hopping(size, every=1), by="k").agg(**AGGREGATES[name])
-    with tg.program(W=windows).session() as session:
+    if kind == "windows":
+        asked = E.windows(tg.hopping(size, every=1), by="k").agg(**AGGREGATES[name])
+    else:
+        asked = E.over(by="k", order="t", range=size - 1, **MOVING[name])
+    with tg.program(W=asked).session() as session:
         step = -(-events.height // BATCHES)
         for first in range(0, events.height, step):
             some = events.slice(first, step)

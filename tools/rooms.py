@@ -28,6 +28,7 @@ ROOMS = (
     "analysis/zones",
     "analysis/ordered",
     "analysis/summaries",
+    "analysis/shared_orders",
     "analysis/federation",
     "analysis/progress",
     "analysis/components",

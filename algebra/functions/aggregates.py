@@ -147,19 +147,21 @@ class AggregateFunction:
     sketch: Sketch | None = None
 
     @property
+    def counts_by(self) -> bool:
+        """Whether in a plan `by` may say how often a value counts."""
+        return self.sketch is Sketch.QUANTILES
+
+    @property
     def merges(self) -> bool:
         """Whether partial results merge: others keep every value of a group."""
         return self.form not in (Form.DISTINCT, Form.WHOLE)
 
     @property
     def stored(self) -> Stored:
-        """What is stored of settled rows. Of doubles that are added up it is every row, as partial sums are rounded."""
+        """What is stored of settled rows."""
         match self.form:
             case Form.DISTINCT:
                 return Stored.VALUES
-            case Form.SKETCH:
-                # Of equal values one says all that a sketch of different ones knows. Others count each value.
-                return Stored.ROWS if self.sketch is Sketch.QUANTILES else Stored.VALUES
             case Form.WHOLE:
                 return Stored.ROWS
             case _:
@@ -175,6 +177,8 @@ class AggregateFunction:
             case Stored.ROWS:
                 return "every row"
             case Stored.PARTIAL:
+                if self.sketch is not None:
+                    return _SKETCHED[self.sketch]
                 return _MEANS if self.averages else _PARTIALS[self.form]
             case _:
                 assert_never(stored)
@@ -376,7 +380,9 @@ def _approx_distinct(group: Members) -> Value:
 
 
 def _approx_quantile(group: Members) -> Value:
-    counts = Counter(part_of(value, group.type) for value in group.values)
+    counts: Counter[int] = Counter()
+    for value, number in zip(group.values, group.orders, strict=True):
+        counts[part_of(value, group.type)] += number if isinstance(number, int) else 1
     share = group.parameter if isinstance(group.parameter, float) else 0.5
     return quantile_estimate(sorted(counts), [counts[part] for part in sorted(counts)], share)
 
@@ -412,7 +418,7 @@ def _text(argument: DataType) -> DataType | None:
 _PARTIALS: Final[Mapping[Form, str]] = MappingProxyType(
     {
         Form.COUNT: "how many",
-        Form.INTEGER_SUM: "their sum; of doubles every row",
+        Form.INTEGER_SUM: "their sum",
         Form.LEAST: "the least",
         Form.GREATEST: "the greatest",
         Form.EARLIEST: "the value of the first order, and the order",
@@ -420,7 +426,15 @@ _PARTIALS: Final[Mapping[Form, str]] = MappingProxyType(
     }
 )
 
-_MEANS: Final = "their sum and number; of doubles every row"
+#: The same of a sketch.
+_SKETCHED: Final[Mapping[Sketch, str]] = MappingProxyType(
+    {
+        Sketch.DISTINCT: "a value for each of 4,096 classes of hashes",
+        Sketch.QUANTILES: "a value for each 64th part of a power of two, and how many",
+    }
+)
+
+_MEANS: Final = "their sum and number"
 
 # --- the table -------------------------------------------------------------------------------------------------------
 
@@ -460,7 +474,7 @@ def aggregate_type(aggregate: Aggregate, argument: DataType | None, by: DataType
     entry, name = aggregate.entry, aggregate.function.value
     if entry.ordered and by is None:
         raise QueryError("TG132", f"{name} needs an order", hint="name it: by=e.time")
-    if not entry.ordered and by is not None:
+    if not (entry.ordered or (entry.counts_by and by == BIGINT)) and by is not None:
         raise QueryError("TG132", f"{name} takes no order", hint=f"{', '.join(_ORDERED)} take by=")
     if argument is None:
         if aggregate.function is Function.COUNT:

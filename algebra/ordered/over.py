@@ -275,6 +275,13 @@ def with_terms(column: OverColumn, changed: Callable[[Term], Term]) -> OverColum
             assert_never(column)
 
 
+def with_name(column: OverColumn, name: str) -> OverColumn:
+    """The column with another name."""
+    if isinstance(column, FrameAggregate):
+        return replace(column, aggregate=replace(column.aggregate, name=name))
+    return replace(column, name=name)
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """What a row waits for: so many rows after it, or one in which a term has another value; and that so many ticks

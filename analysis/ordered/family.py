@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -136,6 +136,16 @@ class Family(Generic[N]):
         say.
         """
         return ""
+
+    def alike(self, node: N) -> Hashable | None:
+        """What operators over the same inputs have in common if they can be one; None of one that is by itself."""
+        return None
+
+    def together(self, nodes: Sequence[N]) -> tuple[N, Mapping[N, Mapping[str, str]]]:
+        """One operator that has the attributes of all of these, which are `alike`; and for each of them those
+        that have other names there.
+        """
+        raise NotImplementedError
 
     def joins_rows(self, node: N) -> bool:
         """Whether a row of the result is one stored row of each input, and nothing else: then rows are partners of each

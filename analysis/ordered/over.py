@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
@@ -18,9 +18,14 @@ from tidegate.algebra.ordered.over import (
     PreviousDifferent,
     Reported,
     RowNumber,
+    terms_of,
     wait_of,
+    with_name,
+    with_terms,
 )
 from tidegate.algebra.schema import Schema
+from tidegate.algebra.terms import Attr, Param, Term, substitute
+from tidegate.algebra.typed.operations import resolve
 from tidegate.analysis.ordered.family import (
     COMPLETING,
     Family,
@@ -103,11 +108,55 @@ class OverFamily(Family[Over]):
         mended = replace(node, columns=tuple(map(limited, node.columns)))
         return () if mended == node else ((mended, f"wait for a limited time: within={span}"),)
 
+    def alike(self, node: Over) -> Hashable | None:
+        """None where rows of the operator are not complete at once, one by one, or do not come whatever its columns
+        are: a row that has no value for some term is not seen by it at all.
+        """
+        terms = (term for column in node.columns for term in terms_of(column))
+        if node.waits or node.merges_equal or any(resolve(term, node.known).fallible for term in terms):
+            return None
+        return node.keys, node.time, node.tie, node.needs_order
+
+    def together(self, nodes: Sequence[Over]) -> tuple[Over, Mapping[Over, Mapping[str, str]]]:
+        together = _Together({name for node in nodes for name in node.schema})
+        names = {node: together.names(node) for node in nodes}
+        return replace(nodes[0], columns=tuple(together.columns.values())), names
+
     def state(self, node: Over) -> StateBound:
         return StateBound((_bound(node),), (StoredRows(ROWS, "kept", of="that later rows look at"),))
 
     def one_by_one(self, node: Over, *, shared: bool) -> Sequence[str]:
         return ("each is a row of the result",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """The columns of operators of one order, each once. `taken` are all names that any of them has."""
+
+    taken: Collection[str]
+    columns: dict[str, OverColumn] = field(default_factory=dict)
+
+    def names(self, node: Over) -> Mapping[str, str]:
+        """The names under which an operator's columns stand among all."""
+        names: dict[str, str] = {}
+
+        def renamed(leaf: Attr | Param) -> Term:
+            return Attr(names.get(leaf.name, leaf.name)) if isinstance(leaf, Attr) else leaf
+
+        for column in node.columns:
+            names[column.name] = self._placed(with_terms(column, lambda term: substitute(term, renamed)))
+        return names
+
+    def _placed(self, column: OverColumn) -> str:
+        """The name of a column: that of an equal one, its own one if it is free, or a new one."""
+        for name, other in self.columns.items():
+            if with_name(column, name) == other:
+                return name
+        name = column.name
+        while name in self.columns or (name != column.name and name in self.taken):
+            name += "'"
+        self.columns[name] = with_name(column, name)
+        return name
 
 
 def _completion(node: Over) -> Formula:

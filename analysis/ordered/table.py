@@ -53,6 +53,8 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
         "per_start",
         "implied",
         "joins_rows",
+        "alike",
+        "together",
     ),
 )
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tests.properties.drive import Broken
 from tidegate.algebra.evaluation import evaluate_term, key_of
+from tidegate.algebra.functions.sketches.distinct import class_of
+from tidegate.algebra.functions.sketches.kinds import Sketch
+from tidegate.algebra.functions.sketches.quantiles import part_of
+from tidegate.algebra.typed.operations import term_type
 from tidegate.analysis.facts import OccurrenceFacts
+from tidegate.analysis.state.folding.foldable import Foldable
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.plan.folding.fold import SettledRows
 from tidegate.runtime.plan.steps import Progress
@@ -59,5 +64,17 @@ def _most(
             open_ += 1
         else:
             values = [evaluate_term(read.term, row, schema) for read in foldings[0].classes.read]  # type: ignore[arg-type]  # held values
-            classes.add((*truths, *map(key_of, values)))
+            classes.add((*truths, *map(key_of, values), *_places(foldings[0], row)))
     return len(classes), open_, kept
+
+
+def _places(folding: Foldable, row: Mapping[str, object]) -> Iterator[object]:
+    """The places of a row's values in sketches, which tell classes apart, too."""
+    schema = folding.stream.schema
+    for part in folding.classes.payload:
+        if part.aggregate.entry.sketch is not None and part.argument is not None:
+            value = evaluate_term(part.argument, row, schema)  # type: ignore[arg-type]  # held values
+            if part.aggregate.entry.sketch is Sketch.QUANTILES:
+                yield None if value is None else part_of(value, term_type(part.argument, schema))
+            else:
+                yield None if value is None else class_of(value)[0]

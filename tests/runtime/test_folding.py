@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.functions.aggregates import TABLE, Function, Stored
+from tidegate.algebra.functions.sketches.kinds import Sketch
 from tidegate.algebra.nodes import Group, children
 from tidegate.algebra.rewrites import rewrite_program
 from tidegate.algebra.terms import Attr, Lit, attributes_of, call
@@ -50,6 +52,8 @@ BEFORE = o.left_join(earlier, o.k == earlier.k, earlier.t < o.t)
 WITHIN = o.join(p, SAME, p.t < o.t).anti_join(z, z.k == p.k, p.t < z.t, z.t < o.t)
 #: Each pair as soon as both rows are there.
 ALL = o.join(p, SAME).select(k=o.k, qty=o.qty, v=p.v, m=tg.max(o.t, p.t))
+#: The window in which both are there.
+WINDOWS = ALL.select(ALL.k, ALL.qty, ALL.v, ALL.m, w=tg.ceil(ALL.m, 5))
 #: What began and ended, as one stream of steps; values of two streams as one.
 STEPS = p.select(k=p.k, t=p.t, step=tg.lit(1)).union(z.select(k=z.k, t=z.t, step=tg.lit(-1)))
 EITHER = p.select(k=p.k, t=p.t, x=p.v).union(earlier.select(k=earlier.k, t=earlier.t, x=earlier.qty))
@@ -139,13 +143,35 @@ QUERIES: Mapping[str, tuple[Any, Mapping[str, int]]] = {
         ALL.group_by(ALL.k, ALL.m).agg(n=tg.count(), sold=tg.sum(ALL.qty), most=tg.max(ALL.v), prices=tg.count(ALL.v)),
         {"P#0": KEYS, "O#0": KEYS},
     ),
+    "everything with everything, in order of the later": (
+        WINDOWS.group_by(WINDOWS.k, WINDOWS.w).agg(
+            v=tg.last(WINDOWS.v, by=WINDOWS.m),
+            qty=tg.first(WINDOWS.qty, by=WINDOWS.m),
+            at=tg.max(WINDOWS.m),
+            n=tg.count(),
+        ),
+        {"P#0": KEYS + 8, "O#0": KEYS + 4},
+    ),
     "each different value": (
         o.join(p, SAME, PAST).group_by(o.k, o.t).agg(n=tg.count_distinct(p.v), all=tg.count()),
         {"P#0": 5 * KEYS},
     ),
     "about how many different values": (
-        o.join(p, SAME, PAST).group_by(o.k, o.t).agg(n=tg.approx_distinct(p.v)),
+        o.join(p, SAME, PAST)
+        .group_by(o.k, o.t)
+        .agg(n=tg.approx_distinct(p.v), all=tg.count(), s=tg.sum(p.v), names=tg.approx_distinct(o.qty)),
         {"P#0": 5 * KEYS},
+    ),
+    "about the value in the middle": (
+        o.join(p, SAME, PAST)
+        .left_join(z, z.k == o.k, z.t <= o.t)
+        .group_by(o.k, o.t)
+        .agg(
+            v=tg.approx_quantile(p.v, 0.5),
+            cost=tg.approx_quantile(p.cost, 0.9),
+            qty=tg.approx_quantile(o.qty, 0.3),
+        ),
+        {"P#0": 9 * KEYS, "Z#0": KEYS},
     ),
 }
 
@@ -590,6 +616,68 @@ def test_small_values_of_any_sign_times_very_many_rows(values: list[int], foldin
         assert row["mean"] == pytest.approx(total / (times * count))
 
 
+def test_of_very_many_values_a_sketch_keeps_one_a_class_of_hashes() -> None:
+    """So it says the same of them, and as much more is stored as there are classes."""
+    seen = tg.stream("V", "k bigint, t bigint, v bigint", progress="t").as_("v")
+    query = o.join(seen, o.k == seen.k, seen.t <= o.t).group_by(o.k, o.t).agg(n=tg.approx_distinct(seen.v))
+    found, count = [], 20_000
+    for folding in ("on", "off"):
+        with Session(
+            tg.program(R=query).facts, options=RunOptions(collect_garbage="exact", folding=folding)
+        ) as session:
+            for part in range(2):
+                numbers = pl.int_range(count, eager=True)
+                session.push(
+                    "V", pl.DataFrame({"k": numbers * 0, "t": numbers * 0 + part, "v": numbers + part * 1_000})
+                )
+                for name in "OV":
+                    session.advance(name, {"t": part})
+                live = session.step().live_rows["V#0"]
+            assert (live <= 4096) == (folding == "on")
+            session.push("O", [{"k": 0, "t": 5, "qty": 1}])
+            session.finish()
+            session.step()
+            found += [row["n"] for row in session.results("R")]
+    assert found[0] == found[1]
+    assert found[0] == pytest.approx(21_000, rel=0.06)
+
+
+def test_sums_of_doubles_fold_with_what_they_have_lost() -> None:
+    """Of values that cancel out, of a class that has infinite ones, and of one whose sum would be infinite."""
+    prices = tg.stream("D", "k bigint, t bigint, v double", progress="t").as_("d")
+    query = (
+        o.left_join(prices, o.k == prices.k, prices.t <= o.t)
+        .group_by(o.k, o.t)
+        .agg(s=tg.sum(prices.v), mean=tg.avg(prices.v), tried=tg.try_sum(prices.v), n=tg.count())
+    )
+    values: dict[int, list[float | None]] = {
+        0: [1e17, 1.0, 3.0, -1e17, 0.125],
+        1: [math.inf, 1.0, 2.0],
+        2: [1.7e308, 1.7e308, -1.7e308, -1.0],
+        3: [None, None],
+        4: [0.1] * 10,
+        5: [2.0**-40, 1e20, None, -1e20, 2.0**-41],
+    }
+    rows = [{"k": k, "t": t, "v": v} for k, some in values.items() for t, v in enumerate(some)]
+    found = {}
+    for folding in ("on", "off"):
+        options = RunOptions(collect_garbage="exact", folding=folding)
+        with Session(tg.program(R=query).facts, options=options) as session:
+            for end in range(10):
+                session.push("D", [row for row in rows if row["t"] == end])
+                session.push("O", [{"k": k, "t": end, "qty": 1} for k in (*values, 9)])
+                for name in "DO":
+                    session.advance(name, {"t": end})
+                report = session.step()
+            found[folding] = sorted((tuple(row.values()) for row in session.results("R")), key=repr)
+        if folding == "on":
+            assert report.live_rows["D#0"] == len(values)
+    for one, other in zip(found["on"], found["off"], strict=True):
+        assert all(a is b or a == pytest.approx(b, rel=1e-15, abs=0) for a, b in zip(one, other, strict=True)), one
+    last = {k: s for k, t, s, *_ in found["on"] if t == 9}
+    assert (last[0], last[1], last[2], last[3], last[5]) == (4.125, math.inf, 1.7e308, None, 1.5 * 2.0**-40)
+
+
 def test_classes_of_text_fold_also_where_there_are_many_rows() -> None:
     """The compiled kernels take over from 20,000 rows on."""
     text = tg.stream("T", "k string, t bigint, v bigint", progress="t").as_("x")
@@ -694,17 +782,13 @@ def test_rows_of_other_truth_values_are_of_other_classes() -> None:
 
 def test_what_the_analysis_allows_and_the_runtime_does_not_is_said_by_name() -> None:
     pairs = o.join(p, SAME, PAST)
-    price = tg.stream("D", "k bigint, t bigint, v double", progress="t").as_("d")
-    doubles = o.join(price, o.k == price.k, price.t <= o.t).group_by(o.k, o.t)
+    paid = tg.stream("D", "k bigint, t bigint, v double", progress="t").as_("d")
+    doubles = paid.join(p, paid.k == p.k, p.t <= paid.t).group_by(paid.k, paid.t)
     unfit = {
         "median(p.v) needs every value": pairs.group_by(o.k, o.t).agg(m=tg.median(p.v)),
-        "approx_quantile(p.v, 0.5) counts each value by itself": pairs.group_by(o.k, o.t).agg(
-            m=tg.approx_quantile(p.v, 0.5)
-        ),
-        "sum(d.v) adds doubles": doubles.agg(s=tg.sum(price.v)),
+        "sum(d.v) adds a double of another stream": doubles.agg(s=tg.sum(paid.v), n=tg.count(p.v)),
         "the result has each row by itself": pairs.select(o.k, o.t, p.v),
         "o.qty * p.v can fail": pairs.group_by(o.k, o.t).agg(s=tg.sum(o.qty * p.v)),
-        "last(v, by=m) reads an instant of several streams": ALL.group_by(ALL.k, ALL.m).agg(v=tg.last(ALL.v, by=ALL.m)),
     }
     for why, query in unfit.items():
         explained = tg.program(R=query).explain()
@@ -727,6 +811,8 @@ def test_an_aggregate_folds_as_its_entry_says(function: Function) -> None:
     if occurrence.folding is not None and occurrence.folds:
         read = {name for one in occurrence.folding.classes.read for name in attributes_of(one.term)}
         assert read == ({"k", "v"} if entry.stored is Stored.VALUES else {"k"})
+        places = {None: [], Sketch.DISTINCT: ["hash class of v"], Sketch.QUANTILES: ["part of v"]}
+        assert occurrence.folding.by == [*sorted(read), *places[entry.sketch]]
     assert entry.folded
 
 

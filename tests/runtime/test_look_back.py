@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
+from collections.abc import Iterator
 from unittest.mock import patch
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -16,10 +19,10 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.semantics import evaluate as meaning
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
-from tidegate.algebra.types import BIGINT, DOUBLE
+from tidegate.algebra.types import BIGINT, DOUBLE, INT64_MAX, INT64_MIN
 from tidegate.runtime.eval.aggregates import look_back, partials
 from tidegate.runtime.eval.columns import polars_schema
-from tidegate.runtime.eval.joins import ranges
+from tidegate.runtime.eval.joins import bands, ranges
 from tidegate.runtime.eval.relational import evaluate
 
 LEFT, RIGHT = stream("L", values=("k", "x")), stream("R", ("t", "u"), ("k", "v"))
@@ -41,6 +44,14 @@ def condition(rng: random.Random) -> Term:
     ]
     if rng.random() < 0.85:
         parts.append(rng.choice(limits))
+    if rng.random() < 0.6:
+        # Partners that lie between two limits, mostly of one instant.
+        further = (
+            le("l.t", plus("r.t", 3)),
+            lt(call("sub", Attr("l.t"), Attr("r.t")), Lit(2, BIGINT)),
+            le("r.t", "l.t"),
+        )
+        parts.append(rng.choice(further))
     if rng.random() < 0.2:
         parts.append(le("r.v", Lit(3, BIGINT)))
     if rng.random() < 0.2:
@@ -52,9 +63,15 @@ def aggregates(rng: random.Random) -> tuple[Aggregate, ...]:
     made = []
     for number in range(rng.randint(1, 4)):
         name = f"a{number}"
-        match rng.randrange(5):
+        match rng.randrange(9):
             case 0:
                 made.append(Aggregate(name, Function.COUNT))
+            case 5:
+                made.append(Aggregate(name, rng.choice(ENDS), Attr("l.x"), Attr(rng.choice(("r.t", "r.v")))))
+            case 6:
+                made.append(Aggregate(name, rng.choice(ENDS), Attr("r.v"), Attr(rng.choice(("l.t", "l.x")))))
+            case 7 | 8:
+                made.append(Aggregate(name, Function.COUNT_DISTINCT, Attr(rng.choice(("r.v", "r.v", "r.u", "l.x")))))
             case 1:
                 made.append(Aggregate(name, rng.choice(RIGHT_FUNCTIONS), Attr(rng.choice(("r.v", "r.t")))))
             case 2:
@@ -75,6 +92,21 @@ def query(rng: random.Random) -> Group:
     return Group(joined, keys, aggregates(rng))
 
 
+def kinds(node: Group) -> Iterator[str]:
+    """What a look-up without a list of pairs has."""
+    yield "all"
+    found = look_back.look_back(node)
+    assert found is not None
+    between = {limit.left_first for limit in found.parts.ranges} == {False, True}
+    distinct = any(one.function is Function.COUNT_DISTINCT for one in node.aggregates)
+    if between:
+        yield "between two limits"
+    if distinct:
+        yield "different values between two limits" if between else "different values"
+    if look_back.Side.BOTH in found.sides:
+        yield "both sides"
+
+
 def rows_of(rng: random.Random, width: int) -> list[tuple[int | None, ...]]:
     values = (None, 0, 0, 1, 2, 5)
     many = rng.choice((0, 1, 5, 12, 12, 12))
@@ -84,8 +116,8 @@ def rows_of(rng: random.Random, width: int) -> list[tuple[int | None, ...]]:
 
 @pytest.mark.parametrize("shard", range(3))
 def test_a_look_back_is_what_its_pairs_yield(shard: int) -> None:
-    ways = 0
-    for seed in range(shard, 1200, 3):
+    ways: Counter[str] = Counter()
+    for seed in range(shard, 1500, 3):
         rng = random.Random(seed)
         node = query(rng)
         rows = {"L": rows_of(rng, 1), "R": rows_of(rng, 2)}
@@ -100,12 +132,15 @@ def test_a_look_back_is_what_its_pairs_yield(shard: int) -> None:
             patch.object(look_back, "final", wraps=partials.final) as finished,
         ):
             found = evaluate(node, leaves)
-        ways += finished.called
+        if finished.called:
+            ways.update(kinds(node))
         assert found.columns == list(node.schema.names)
         assert found.schema == pl.Schema(polars_schema(node.schema))
         wanted = meaning(node, rows)
         assert bags_equal(found.rows(), wanted), f"seed {seed}: {node}\n{rows}\n{found.rows()}\n{wanted}"
-    assert ways > 120
+    assert ways["all"] > 120, ways
+    assert min(ways.values()) > 4, ways
+    assert len(ways) == 5, ways
 
 
 def as_of(*more: Term) -> Group:
@@ -117,15 +152,17 @@ def as_of(*more: Term) -> Group:
 
 def test_what_a_look_back_is_not() -> None:
     assert look_back.look_back(as_of()) is not None
-    assert look_back.look_back(as_of(le("l.t", plus("r.t", 5)))) is None, (
-        "partners end neither with nor begin their group"
-    )
+    assert look_back.look_back(as_of(le("l.t", plus("r.t", 5)))) is not None
+    assert look_back.look_back(as_of(le("l.t", plus("r.u", 5)))) is None, "nothing orders by two terms"
     assert look_back.look_back(as_of(lt("l.x", "r.v"), lt("r.v", "l.t"))) is None
     joined = as_of().input
     assert look_back.look_back(Group(joined, ("l.t", "r.v"), ())) is None
     mixed = call("add", Attr("l.x"), Attr("r.v"))
     assert look_back.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, mixed),))) is None
     assert look_back.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, Attr("l.x")),))) is not None
+    for reads in ("l.x", "r.v"):
+        many = Aggregate("s", Function.COUNT_DISTINCT, Attr(reads))
+        assert (look_back.look_back(Group(joined, ("l.t",), (many,))) is None) == (reads == "l.x")
     padded = call("coalesce", Attr("r.v"), Lit(7, BIGINT))
     assert look_back.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, padded),))) is None
 
@@ -152,8 +189,9 @@ def test_left_values_that_are_too_large_to_multiply_are_added_up() -> None:
 @pytest.mark.parametrize("shard", range(2))
 def test_sums_of_doubles_are_added_up_key_by_key(shard: int) -> None:
     """Of either side, without the digits that a large value of another key would cost; infinite ones too."""
-    values = (0.1, 0.2, 1e15, 1e-9, float("inf"), float("nan"), None, -0.0)
-    doubles = Schema((*(Attribute(name, BIGINT) for name in "kt"), Attribute("d", DOUBLE)))
+    values = (0.1, 0.2, 1e15, -1e15, 1e-9, float("inf"), float("nan"), None, -0.0)
+    instants = Attribute("t", BIGINT, nullable=False, temporal=True)
+    doubles = Schema((Attribute("k", BIGINT), instants, Attribute("d", DOUBLE)))
     made = 0
     for seed in range(shard, 160, 2):
         rng = random.Random(seed)
@@ -161,8 +199,9 @@ def test_sums_of_doubles_are_added_up_key_by_key(shard: int) -> None:
         left, right = (
             Rename(Scan(one), tuple((name, f"{one.name}.{name}") for name in doubles.names)) for one in sides
         )
-        limit = rng.choice((le("R.t", "L.t"), le("L.t", "R.t"), None))
-        parts: list[Term] = [eq("L.k", "R.k"), *([] if limit is None else [limit])]
+        before, after, not_long = le("R.t", "L.t"), le("L.t", "R.t"), le("L.t", plus("R.t", 3))
+        limits = rng.choice(((before,), (after,), (), (before, not_long), (before, not_long)))
+        parts: list[Term] = [eq("L.k", "R.k"), *limits]
         aggregates = (
             Aggregate("s", Function.SUM, Attr("R.d")),
             Aggregate("a", Function.AVG, Attr("R.d")),
@@ -171,7 +210,7 @@ def test_sums_of_doubles_are_added_up_key_by_key(shard: int) -> None:
         )
         kind: JoinKind = rng.choice(("inner", "left"))
         node = Group(Join(left, right, conjunction(parts), kind), rng.choice((("L.k", "L.t"), ("L.k",))), aggregates)
-        some = values if rng.random() < 0.6 else values[:3]
+        some = values if rng.random() < 0.6 else values[:4]
         rows = {
             name: [(rng.choice((0, 1, None)), rng.randint(0, 6), rng.choice(some)) for _ in range(9)] for name in "LR"
         }
@@ -192,6 +231,71 @@ def test_sums_of_doubles_are_added_up_key_by_key(shard: int) -> None:
                 for a, b in zip(one, other, strict=True)
             ), f"seed {seed}: {one} {other}"
     assert made > 40
+
+
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize("function", [Function.LAST, Function.COUNT_DISTINCT, Function.SUM], ids=lambda one: one.value)
+def test_a_group_of_several_rows_has_what_any_of_them_looks_up(function: Function, between: bool) -> None:
+    """Of a key that has several rows: each of them has the partners of the last one, or some of its own."""
+    by = Attr("r.t") if function is Function.LAST else None
+    parts: list[Term] = [eq("l.k", "r.k"), le("r.t", "l.t"), *([le("l.t", plus("r.t", 2))] if between else [])]
+    joined = Join(scan(LEFT, "l"), scan(RIGHT, "r"), conjunction(parts), "inner")
+    node = Group(joined, ("l.k",), (Aggregate("a", function, Attr("r.v"), by),))
+    rows: dict[str, list[tuple[int | None, ...]]] = {
+        "L": [(3, 0, 0), (9, 0, 0), (3, 1, 0), (3, 1, 0), (50, 1, 0)],
+        "R": [(t, t, t % 2, t % 4) for t in range(12)],
+    }
+    frames = [pl.DataFrame(rows[one.name], polars_schema(one.schema), orient="row") for one in (LEFT, RIGHT)]
+    with patch.object(look_back, "LISTED", -1), patch.object(ranges, "PAIRS_PER_ROW", 0):
+        found = evaluate(node, dict(enumerate(frames)))
+    assert bags_equal(found.rows(), meaning(node, rows))
+
+
+def test_between_two_limits_each_aggregate_is_that_of_the_pairs() -> None:
+    """Slices of any length, which begin and end anywhere in the rows of a key."""
+    rng = random.Random(3)
+    joined = Join(
+        scan(LEFT, "l"),
+        scan(RIGHT, "r"),
+        conjunction([eq("l.k", "r.k"), le("r.t", "l.t"), lt("l.t", plus("r.t", 7))]),
+        "left",
+    )
+    functions = (Function.COUNT_DISTINCT, Function.MIN, Function.MAX, Function.SUM, Function.COUNT, Function.AVG)
+    aggregates = [Aggregate(f"{one.value}", one, Attr("r.v")) for one in functions]
+    aggregates += [
+        Aggregate(f"{one.value} {x} {by}", one, Attr(x), Attr(by))
+        for one in ENDS
+        for x, by in (("r.v", "r.t"), ("l.x", "r.v"), ("r.v", "l.x"), ("l.x", "l.t"))
+    ]
+    node = Group(joined, ("l.t", "l.k", "l.x"), tuple(aggregates))
+    values = (None, 0, 1, 1, 2, 5, 7, 9)
+    rows: dict[str, list[tuple[int | None, ...]]] = {
+        "L": [(rng.randint(0, 30), rng.choice((0, 1, None)), rng.choice(values)) for _ in range(60)],
+        "R": [(t := rng.randint(0, 30), t, rng.choice((0, 0, 1, None)), rng.choice(values)) for _ in range(90)],
+    }
+    frames = [pl.DataFrame(rows[one.name], polars_schema(one.schema), orient="row") for one in (LEFT, RIGHT)]
+    with (
+        patch.object(look_back, "LISTED", -1),
+        patch.object(ranges, "PAIRS_PER_ROW", 0),
+        patch.object(look_back, "final", wraps=partials.final) as finished,
+    ):
+        found = evaluate(node, dict(enumerate(frames)))
+    assert finished.called
+    assert bags_equal(found.rows(), meaning(node, rows))
+
+
+def test_an_instant_beyond_all_by_a_limit_limits_nothing() -> None:
+    """A limit and an offset can be beyond all integers: then each row is within it, or none."""
+    most, least = INT64_MAX, INT64_MIN
+    limits = np.array([most, least, most - 1, least + 1, 0])
+    known = np.ones(5, dtype=np.bool_)
+    for by in (-2, -1, 0, 1, 2, most, least + 1):
+        for above in (False, True):
+            found, possible = bands._added(limits, known, by, above=above)
+            for limit, value, some in zip(limits.tolist(), found.tolist(), possible.tolist(), strict=True):
+                for instant in (least, least + 1, -1, 0, 1, most - 1, most):
+                    exact = instant <= limit + by if above else instant >= limit + by
+                    assert exact == (some and (instant <= value if above else instant >= value))
 
 
 def test_an_as_of_join_of_one_key_lists_no_pairs() -> None:

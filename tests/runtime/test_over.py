@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import duckdb
 import polars as pl
@@ -18,6 +20,9 @@ from tidegate.algebra.dsl.over import build
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered.over.queued.layout import queued_layout
+from tidegate.runtime.ordered.over.queued.operator import QueuedOperator
+from tidegate.runtime.ordered.row_arrays import RowArrays
 from tidegate.runtime.ordered.state import SMALL
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -409,6 +414,137 @@ def test_as_many_rows_are_kept_as_later_ones_look_at() -> None:
     assert live(over(next=tg.lead(S.v, within=5)), rows, 24) == 0
 
 
+def test_of_moving_extremes_rows_are_kept_that_no_later_one_undercuts() -> None:
+    """However long frames are, and whatever else is asked of the rows before: the last row is kept for that."""
+    rising = [(key, t, t) for t in range(20) for key in "ab"]
+    falling = [(key, t, -t) for t in range(20) for key in "ab"]
+    level = [(key, t, 7) for t in range(20) for key in "ab"]
+    least = over(range=10, low=tg.min(S.v))
+    assert [live(least, rows, 19) for rows in (rising, falling, level)] == [2 * 10, 2, 2]
+    assert live(least, falling, 28) == 2
+    assert live(least, falling, 29) == 0, "what is left goes when its own time is over"
+    both = over(range=10, low=tg.min(S.v), high=tg.max(S.v))
+    assert [live(both, rows, 19) for rows in (rising, falling, level)] == [2 * 10, 2 * 10, 2]
+    beside = both.over(by="k", order="t", before=tg.lag(S.v, 2), total=tg.sum(S.v))
+    assert live(beside, level, 19) == 4
+    others = both.over(by="k", order="t", range=3, middle=tg.median(S.v))
+    assert live(others, level, 19) == 2 * 10
+    missing = [(key, t, None) for t in range(20) for key in "ab"]
+    assert live(least, missing, 19) == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_moving_extremes_are_those_of_all_rows_whatever_the_batching(seed: int, tmp_path: Path) -> None:
+    """Of zeros of two signs too, which are one value and two texts, and beside a running total."""
+    rng = random.Random(seed)
+    values = (0.0, -0.0, 1.5, -2.5, float("nan"), float("inf"), None)
+    rows = [
+        (rng.choice("ab"), t, number, rng.choice((1, 2, 2, 3, None)), rng.choice(values), rng.choice("xyz"))
+        for number, t in enumerate(sorted(rng.choices(range(60), k=90)))
+    ]
+    columns = "k string, t bigint, n bigint, v bigint, x double, w string"
+
+    def made() -> tg.Program:
+        d = tg.stream("S", columns, progress="t")
+        moving = d.over(by="k", order="t", tie="n", range=12, low=tg.min(d.x), high=tg.max(d.v), text=tg.max(d.w))
+        beside = d.over(by="k", order="t", tie="n", range=5, low=tg.min(d.v)).over(
+            by="k", order="t", tie="n", total=tg.sum(d.v), before=tg.lag(d.v)
+        )
+        peers = d.over(by="k", order="t", range=7, low=tg.min(d.v), high=tg.max(d.w))
+        return tg.program(Moving=moving, Beside=beside, Peers=peers)
+
+    results = in_any_batches(made, rows, seed, tmp_path, dict.fromkeys(("Moving", "Beside", "Peers"), "t"))
+    for name, one in results.items():
+        (query,) = (query for query in made().definition.queries if query.stream == name)
+        assert list(map(repr, found(one))) == list(map(repr, sorted(evaluate(query.node, {"S": rows}), key=str)))
+
+
+MOVING = over(
+    range=10, total=tg.sum(S.v), n=tg.count(), some=tg.count(S.v), mean=tg.avg(S.v.cast("double")), low=tg.min(S.v)
+)
+
+
+def test_frames_that_move_are_made_of_a_few_of_the_rows_before() -> None:
+    """An increment takes out none of the rows that stay, and writes its own rows alone."""
+    assert queued_layout(MOVING._node) is not None
+    step = QueuedOperator.step
+
+    def watched(operator: QueuedOperator, *given: Any) -> Any:
+        with patch.object(RowArrays, "take", side_effect=AssertionError("rows that stay are read")):
+            made, result = step(operator, *given)
+        changes = made.changes()
+        assert changes is not None
+        assert changes["rows"].num_rows <= 4, "the new row of each key, and how many of those before are gone"
+        return made, result
+
+    with tg.program(R=MOVING).session() as session, patch.object(QueuedOperator, "step", watched):
+        for t in range(40):
+            session.push("S", [("a", t, t), ("b", t, None)])
+            session.advance("S", t)
+            session.step()
+            assert session.live_rows()["R: state"] == 2 * min(t + 1, 10)
+        last = {row["k"]: tuple(row.values())[3:] for row in session.results("R") if row["t"] == 39}
+    assert last == {"a": (sum(range(29, 40)), 11, 11, 34.0, 29), "b": (None, 11, 0, None, None)}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        over(range=5, low=tg.min(S.v), high=tg.max(S.v)),
+        over(rows=(5, 0), total=tg.sum(S.v)),
+        over(range=(5, 2), total=tg.sum(S.v)),
+        over(total=tg.sum(S.v)),
+        over(range=5, total=tg.sum(S.v), first=tg.first(S.v, by=S.t)),
+        over(range=5, middle=tg.median(S.v)),
+        over(range=5, n=tg.count(), most=tg.max(S.k)),
+        T.over(by="k", order="t", tie="n", range=5, total=tg.sum(T.v)),
+    ],
+)
+def test_other_frames_read_what_is_kept(made: tg.Relation) -> None:
+    assert queued_layout(made._node) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_frames_that_move_have_the_rows_of_their_meaning(seed: int, tmp_path: Path) -> None:
+    """In any batches, from checkpoints, with peers, values that there are not, and sums that other digits cancel."""
+    rng = random.Random(seed)
+    values = (0.1, 1e16, -1e16, 3.0, None, float("inf") if seed == 5 else 2.0**-30)
+    rows = [
+        (rng.choice("aab"), t, rng.choice((1, 2**40, -5, None)), rng.choice(values), rng.choice((True, False, None)))
+        for t in sorted(rng.choices(range(70), k=120))
+    ]
+
+    def made() -> tg.Program:
+        d = tg.stream("S", "k string, t bigint, v bigint, x double, b boolean", progress="t")
+        long = d.over(
+            by="k", order="t", range=25, total=tg.sum(d.v), mean=tg.avg(d.x), low=tg.min(d.x), high=tg.max(d.v)
+        )
+        short = d.over(
+            by="k", order="t", range=3, n=tg.count(), added=tg.sum(d.x), some=tg.count(d.b), most=tg.max(d.b)
+        )
+        whole = d.over(order="t", range=9, mean=tg.avg(d.v), tried=tg.try_sum(d.v, filter=d.b))
+        return tg.program(Long=long, Short=short, Whole=whole)
+
+    results = in_any_batches(made, rows, seed, tmp_path, dict.fromkeys(("Long", "Short", "Whole"), "t"))
+    for name, one in results.items():
+        (query,) = (query for query in made().definition.queries if query.stream == name)
+        wanted = sorted(evaluate(query.node, {"S": rows}), key=lambda row: str(row[:5]))
+        for row, meant in zip(sorted(found(one), key=lambda row: str(row[:5])), wanted, strict=True):
+            assert row[:5] == meant[:5]
+            for value, wanted_value in zip(row[5:], meant[5:], strict=True):
+                assert value is wanted_value or value == pytest.approx(wanted_value, rel=1e-12, abs=0, nan_ok=True)
+
+
+def test_a_sum_of_a_frame_that_does_not_fit_is_noted() -> None:
+    with tg.program(R=over(range=5, total=tg.sum(S.v))).session() as session:
+        session.push("S", [("a", 1, 2**62), ("a", 2, 2**62), ("a", 9, 3)])
+        session.finish()
+        with pytest.warns(tg.RunWarning, match="TG435"):
+            report = session.step()
+        assert report.set_aside == {"R": {"overflow": 1}}
+        assert found(session.results("R")) == [("a", 1, 2**62, 2**62), ("a", 2, 2**62, None), ("a", 9, 3, 3)]
+
+
 def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
     told = str(program().explain())
     assert "situation" not in told
@@ -481,7 +617,20 @@ def chained() -> dict[str, tg.Relation]:
         by="k", order="t", rows=(2, 0), low=tg.min(second.most), other=tg.previous_different(second.changes)
     )
     seen = over(before=tg.lag(S.v))
+    positive = told.where(told.v > 0, told.fresh)
+    span = over(range=9, least=tg.min(S.v), recent=tg.count())
+    few = span.where(span.recent < 4)
     return {
+        "Selected": positive.over(
+            by="k",
+            order="t",
+            n=tg.count(),
+            earlier=tg.sum(positive.total),
+            one=tg.first(positive.v, by=positive.t),
+            most=tg.last(positive.before, by=positive.v),
+            kinds=tg.approx_distinct(positive.v),
+        ),
+        "Within": few.over(by="k", order="t", range=5, most=tg.max(few.v), many=tg.count(), mean=tg.avg(few.least)),
         "Chained": third.select("k", "t", "v", "fresh", "changes", "earlier", "most", "low", "other"),
         "Ahead": first.over(
             by="k", order="t", next=tg.lead(first.before, within=5), moved=tg.next_different(first.total, within=9)
@@ -490,7 +639,7 @@ def chained() -> dict[str, tg.Relation]:
     }
 
 
-@pytest.mark.parametrize("name", ["Chained", "Ahead", "Twice"])
+@pytest.mark.parametrize("name", ["Chained", "Ahead", "Twice", "Selected", "Within"])
 def test_columns_that_read_others_are_computed_in_the_same_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def told(relation: tg.Relation, seed: int) -> list[Event]:
         rng, rows = random.Random(seed), events(seed)
@@ -519,6 +668,84 @@ def test_columns_that_read_others_are_computed_in_the_same_pass(name: str, monke
         wanted = sorted(evaluate(query.node, {"S": events(seed)}), key=str)
         assert told(apart, seed) == wanted
         assert told(made, seed) == wanted
+
+
+def test_rows_that_are_chosen_are_looked_at_by_an_operator_of_their_own_where_it_matters() -> None:
+    """Where it goes by which rows there are, where two of an instant would be an error, or where more would be kept."""
+    last, span, ahead = over(before=tg.lag(S.v)), over(range=5, least=tg.min(S.v)), over(next=tg.lead(S.v, within=3))
+
+    def apart(first: tg.Relation, /, **options: Any) -> bool:
+        some = first.where(first.v > 1)
+        made = some.over(by="k", order="t", **options)._node
+        assert made.schema.names == (*some.schema.names, *(name for name in options if name not in ("rows", "range")))
+        return isinstance(made, Over) and made.input == some._node
+
+    assert not apart(last, n=tg.count())
+    assert not apart(span, range=5, n=tg.count())
+    assert apart(last, again=tg.lag(S.v))
+    assert apart(last, rows=(2, 0), n=tg.sum(S.v))
+    assert apart(last, range=5, n=tg.count()), "one row of each key is kept, not those of five ticks"
+    assert apart(span, rows=(2, 0), n=tg.sum(S.v))
+    assert apart(span, range=6, n=tg.count())
+    assert apart(span, n=tg.count()), "of a key without rows within five ticks none is kept"
+    assert apart(span, range=5, first=tg.first(S.v, by=S.t)), "two rows of one instant would be an error"
+    assert apart(ahead, n=tg.count())
+    assert apart(last.where(last.v * 2 > last.before), n=tg.count()), "what may have no value is set aside before"
+
+
+CHOSEN, CHAIN = over(total=tg.sum(S.v), before=tg.lag(S.v, 2)), over(total=tg.count(S.v))
+COUNTED = over(n=tg.row_number())
+#: Queries over one stream by one key in one order, some of which name columns alike that are not.
+TOGETHER = {
+    "Before": over(before=tg.lag(S.v), total=tg.sum(S.v)),
+    "Totals": over(total=tg.max(S.v), n=tg.row_number()),
+    "Same": over(before=tg.lag(S.v), total=tg.sum(S.v)),
+    "Chosen": CHOSEN.where(CHOSEN.before > 1).select("k", "t", "total"),
+    "Chain": CHAIN.over(by="k", order="t", rows=(2, 0), most=tg.max(CHAIN.total), at=tg.lag(S.t)),
+    "Counted": COUNTED.group_by(w=tg.ceil(COUNTED.t, 10)).agg(most=tg.max(COUNTED.n)),
+}
+
+
+def test_queries_of_one_key_and_order_have_one_operator() -> None:
+    """With one state, whatever of them a result is; what goes by another order, or waits, has its own."""
+    together = tg.program(**TOGETHER)
+    told = str(together.explain().report)
+    assert told.count("  holds  ") == 1
+    assert "rows: keys(S by k) × 2" in told
+    apart = {
+        "Ahead": over(next=tg.lead(S.v, within=7)),
+        "Whole": S.over(order="t", n=tg.row_number()),
+        "Peers": over(range=9, mean=tg.avg(S.v)),
+        "Once": S.distinct_on("k"),
+        "Failing": over(total=tg.sum(S.v * 2)),
+    }
+    assert str(tg.program(**TOGETHER, **apart).explain().report).count("  holds  ") == 1 + len(apart)
+    assert str(tg.program(R=over(n=tg.row_number())).explain().report).count("  holds  ") == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_queries_that_share_an_operator_have_the_rows_of_each_alone_as_soon(seed: int) -> None:
+    """After every batch."""
+    rng, rows = random.Random(seed), events(seed)
+    programs = [tg.program(**TOGETHER), *(tg.program(**{name: relation}) for name, relation in TOGETHER.items())]
+    with ExitStack() as stack:
+        shared, *alone = (stack.enter_context(program.session()) for program in programs)
+        while rows:
+            count = rng.choice((1, 3, 9))
+            batch, rows = rows[:count], rows[count:]
+            for session in (shared, *alone):
+                session.push("S", batch)
+                if rows:
+                    session.advance("S", {"t": batch[-1][1]})
+                else:
+                    session.finish()
+                session.step()
+            for name, session in zip(TOGETHER, alone, strict=True):
+                assert found(shared.results(name)) == found(session.results(name)), name
+        for name in TOGETHER:
+            (query,) = (query for query in programs[0].definition.queries if query.stream == name)
+            wanted = sorted(evaluate(query.node, {"S": events(seed)}), key=str)
+            assert found(shared.results(name)) == wanted, name
 
 
 def test_a_row_without_a_sum_is_noted_once_where_others_read_the_sum() -> None:

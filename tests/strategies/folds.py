@@ -281,7 +281,8 @@ class _Maker:
             function = self.function()
             argument = None if function is Function.COUNT and rng.random() < 0.5 else self.value(node.schema)
             by = self.order(node.schema) if function in (Function.FIRST, Function.LAST) else None
-            aggregates.append(Aggregate(f"{self.number}.v", function, argument, by))
+            share = 0.6 if function is Function.APPROX_QUANTILE else None
+            aggregates.append(Aggregate(f"{self.number}.v", function, argument, by, share))
         return Group(node, tuple(keys), tuple(aggregates))
 
 
@@ -353,6 +354,8 @@ class _Foldable(_Maker):
         return tuple(name for name in found if name.startswith(f"{driving}.") or not node.schema[name].temporal)
 
     def function(self) -> Function:
+        if self.beside.random() < 0.12:
+            return self.beside.choice((Function.APPROX_DISTINCT, Function.APPROX_QUANTILE))
         return self.rng.choice(
             _FUNCTIONS if self.rng.random() < 0.1 else [one for one in _FUNCTIONS if one is not Function.MEDIAN]
         )

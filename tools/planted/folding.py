@@ -8,6 +8,7 @@ REGION = "analysis/state/folding/region.py"
 COMPLEMENT = "analysis/state/folding/complement.py"
 CLASSES = "analysis/state/folding/classes.py"
 FOLDING = "analysis/state/folding/foldable.py"
+LIMITS = "analysis/state/folding/runtime_limits.py"
 FOLD = "runtime/plan/folding/fold.py"
 WEIGHTS = "runtime/plan/folding/weights.py"
 CARRIERS = "runtime/plan/folding/carriers.py"
@@ -110,13 +111,13 @@ GROUP = Group(
         bug(
             "an argument of several occurrences is payload of one",
             CLASSES,
-            "    if not aggregate.entry.is_plain or not reads_alone(term, sink.held):\n        return None\n    (part,) = own_parts(term, sink.held)\n",
-            "    if not aggregate.entry.is_plain:\n        return None\n    part = next(own_parts(term, sink.held), None)\n",
+            "    if aggregate.entry.stored is not Stored.PARTIAL or not reads_alone(term, sink.held):\n        return None\n    (part,) = own_parts(term, sink.held)\n",
+            "    if aggregate.entry.stored is not Stored.PARTIAL:\n        return None\n    part = next(own_parts(term, sink.held), None)\n",
         ),
         bug(
             "aggregates that do not merge have payload",
             CLASSES,
-            "    if not aggregate.entry.is_plain or not reads_alone(term, sink.held):\n",
+            "    if aggregate.entry.stored is not Stored.PARTIAL or not reads_alone(term, sink.held):\n",
             "    if not reads_alone(term, sink.held):\n",
         ),
         bug(
@@ -253,12 +254,6 @@ GROUP = Group(
             "                pass\n",
         ),
         bug(
-            "an aggregate reads what counts as settled",
-            "analysis/state/folding/runtime_limits.py",
-            "            if set(own_parts(term, sink.held)) != set(own_parts(term, read.held)):\n",
-            "            if False:\n",
-        ),
-        bug(
             "of folds that are one what the first reads is stored",
             FOLD,
             "        added = dict(sorted({**dict(self.added), **dict(other.added)}.items()))\n",
@@ -291,7 +286,7 @@ GROUP = Group(
         bug(
             "a row that stands for several counts once beside others",
             WEIGHTS,
-            "        if any(a.name not in columns.parts for a in adding):\n",
+            "        if any(counting):\n",
             "        if False:\n",
         ),
         bug(
@@ -360,10 +355,76 @@ GROUP = Group(
             "    return _QueryDraft(facts, over.tree",
         ),
         bug(
-            "of equal values one says all that their number does",
-            "algebra/functions/aggregates.py",
-            "return Stored.ROWS if self.sketch is Sketch.QUANTILES else Stored.VALUES",
-            "return Stored.VALUES",
+            "what a folded sum of doubles has lost is lost",
+            FOLDED,
+            "(rest + groups[lost]).alias(lost)",
+            "groups[lost]",
+        ),
+        bug(
+            "what classes have lost is not added",
+            WEIGHTS,
+            '        whole = call("add", total, call("coalesce", lost, Lit(0.0, DOUBLE)))\n',
+            "        whole = total\n",
+        ),
+        bug(
+            "a class whose sum is no number is folded",
+            FOLDED,
+            "        *(~pl.col(total).is_finite() & (pl.col(_finite(total)) == 1) for total in _doubles(fold)),\n",
+            "",
+        ),
+        bug(
+            "a class without a value is gone",
+            FOLDED,
+            "    ).fill_null(value=False)\n    too_great",
+            "    )\n    too_great",
+        ),
+        bug(
+            "an infinite value is never folded",
+            FOLDED,
+            " & (pl.col(_finite(total)) == 1) for",
+            " for",
+        ),
+        bug(
+            "doubles of other streams are multiplied",
+            LIMITS,
+            "                if type_ != BIGINT:\n",
+            "                if type_ != BIGINT and form is not Form.DOUBLE_SUM:\n",
+        ),
+        bug(
+            "of a class of hashes the least number is kept",
+            FOLDED,
+            "            return Aggregate(partial.name, Function.LAST, partial.argument, Attr(_rank(partial.name)))\n",
+            "            return Aggregate(partial.name, Function.FIRST, partial.argument, Attr(_rank(partial.name)))\n",
+        ),
+        bug(
+            "one value stands for those of all parts",
+            FOLDED,
+            "        yield found.alias(_place(values.name))\n",
+            "        yield (found * 0).alias(_place(values.name))\n",
+        ),
+        bug(
+            "a value counts once whatever its row stands for",
+            WEIGHTS,
+            "                aggregate = replace(aggregate, by=self.rows())\n",
+            "                pass\n",
+        ),
+        bug(
+            "of other rows than those of a sketch it is not known how many there are",
+            WEIGHTS,
+            "            a.entry.counts_by or (_form",
+            "            (_form",
+        ),
+        bug(
+            "a sketch counts every value once",
+            "runtime/eval/aggregates/sketches.py",
+            "(np.array([place]), np.array([number]))",
+            "(np.array([place]), np.array([1]))",
+        ),
+        bug(
+            "aggregates read a settled term as one of the row",
+            WEIGHTS,
+            "            leaf_region = without(leaf_region, later, schema)\n",
+            "            pass\n",
         ),
         bug(
             "rows go that are not folded",

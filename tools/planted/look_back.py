@@ -6,22 +6,102 @@ from tools.planted.bugs import Group, bug
 
 LOOK_BACK = "runtime/eval/aggregates/look_back.py"
 RANGES = "runtime/eval/joins/ranges.py"
+BANDS = "runtime/eval/joins/bands.py"
+SLICES = "runtime/eval/aggregates/slices.py"
 
 GROUP = Group(
     "look back",
     ("tests/runtime/test_look_back.py",),
     (
         bug(
-            "two ranges make a look back",
+            "ranges of two terms make a slice",
+            BANDS,
+            "    return not searches or (not searches[0].flipped and len(searches[0].used) == len(ranges))\n",
+            "    return True\n",
+        ),
+        bug(
+            "an offset shifts a limit the other way",
+            BANDS,
+            '            return base, offset if op == "add" else -offset\n',
+            '            return base, -offset if op == "add" else offset\n',
+        ),
+        bug(
+            "a limit beyond all integers leaves none",
+            BANDS,
+            "    return sums, known & ~beyond if (by > 0) != above else known\n",
+            "    return sums, known & ~beyond\n",
+        ),
+        bug(
+            "a limit beyond all integers leaves each",
+            BANDS,
+            "    return sums, known & ~beyond if (by > 0) != above else known\n",
+            "    return sums, known\n",
+        ),
+        bug(
+            "slices between two limits begin with their group",
+            RANGES,
+            "from_first, to_last = (not any(",
+            "from_first, to_last = (not all(",
+        ),
+        bug(
+            "the last block of a slice is left out",
+            SLICES,
+            "yield (open_[at_start], low[at_start]), (open_[at_end], high[at_end] - 1)",
+            "yield (open_[at_start], low[at_start]), (open_[:0], high[:0])",
+        ),
+        bug(
+            "values that stand before a slice are not different in it",
+            SLICES,
+            "blocks * width + start[slices] + 1",
+            "blocks * width + 1",
+        ),
+        bug(
+            "a row without a value is a different one",
             LOOK_BACK,
-            "    if len(parts.ranges) > 1 or parts.rest or ",
-            "    if parts.rest or ",
+            "different_of(np.where(known, other, len(other)),",
+            "different_of(other,",
+        ),
+        bug(
+            "values that another key has are not new",
+            LOOK_BACK,
+            '.over("group", "value")',
+            '.over("value")',
+        ),
+        bug(
+            "rows of a group are taken to look up the same",
+            LOOK_BACK,
+            "    if look_back.merged != look_back.group and not _nested(look_back.group, rows, slices):\n",
+            "    if False:\n",
+        ),
+        bug(
+            "the value stands in the place of the order",
+            LOOK_BACK,
+            "                both = (found, own) if found_by else (own, found)\n",
+            "                both = (own, found) if found_by else (found, own)\n",
+        ),
+        bug(
+            "the last order of partners is the first",
+            LOOK_BACK,
+            "Function.MAX if latest else Function.MIN",
+            "Function.MIN",
+        ),
+        bug(
+            "an order without a value has one",
+            LOOK_BACK,
+            "                known = np.asarray(own.is_not_null() & found.is_not_null())\n",
+            "                known = np.asarray(found.is_not_null())\n",
+        ),
+        bug(
+            "what a block of doubles has lost is lost",
+            SLICES,
+            "        high, low = sum_of_doubles(first, first_lost, second, second_lost)\n",
+            "        high, low = first + second, first_lost\n",
         ),
         bug(
             "what padding has is left out",
             LOOK_BACK,
-            '        return True if plain or join.kind == "inner" else None\n',
-            "        return True\n",
+            '    if join.kind == "left" and not all(isinstance(term, Attr) for term in of_right):\n',
+            "    if False:\n",
         ),
         bug(
             "left values are summed once",
@@ -38,8 +118,8 @@ GROUP = Group(
         bug(
             "a padded row is not counted",
             LOOK_BACK,
-            "        times = np.maximum(slices.sizes, 1) if padded else slices.sizes\n",
-            "        times = slices.sizes\n",
+            "    times = np.maximum(slices.sizes, 1) if padded else slices.sizes\n",
+            "    times = slices.sizes\n",
         ),
         bug(
             "left sums that may not fit are taken",

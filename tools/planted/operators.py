@@ -31,8 +31,18 @@ GROUP = Group(
             "groups_once=not of_strata",
             "groups_once=True",
         ),
-        bug("strict ranges are not", BANDS, '"right" if bound.strict else "left"', '"left"'),
-        bug("compiled strict ranges are not", BANDS, "limits + 1 if bound.strict else limits", "limits"),
+        bug(
+            "strict ranges are not",
+            BANDS,
+            "int(bound.strict) - bound.offset, above=False",
+            "-bound.offset, above=False",
+        ),
+        bug(
+            "strict ranges from above are not",
+            BANDS,
+            "-int(bound.strict) - bound.offset, above=True",
+            "-bound.offset, above=True",
+        ),
         bug("slices end before the last", SLICES, "values[middle] <= high[row]", "values[middle] < high[row]"),
         bug(
             "NULL conditions hold in joins",

@@ -21,6 +21,9 @@ EVENTS = "runtime/ordered/new_events.py"
 ZONES = "analysis/ordered/over.py"
 MEANING = "algebra/ordered/over.py"
 BUILD = "algebra/dsl/over/build.py"
+SHARED = "analysis/ordered/over.py"
+QUEUED = "runtime/kernels/over/queued.py"
+QUEUED_OPERATOR = "runtime/ordered/over/queued/operator.py"
 
 GROUP = Group(
     "rows around rows",
@@ -70,6 +73,151 @@ GROUP = Group(
             "time[needed] + ticks[j] < until",
         ),
         bug("what a waiting row looks back at is freed", SEGMENTS, "needed = min(needed, its)", "pass"),
+        bug(
+            "rows that equal a later one stay for a moving extreme",
+            MOVING,
+            "best < 0 or key[i] < key[best] or (several",
+            "best < 0 or key[i] <= key[best] or (several",
+        ),
+        bug(
+            "a zero of one sign undercuts that of the other",
+            MOVING,
+            " or (several and key[i] == shared and key[best] == shared)",
+            "",
+        ),
+        bug("rows are undercut that other frames add up", OPERATOR, "or len(best) < len(spans)", ""),
+        bug(
+            "the last rows are undercut too",
+            OPERATOR,
+            "    undercut = np.arange(len(left.of)) < offsets[left.of + 1] - last\n",
+            "    undercut = np.ones(len(left.of), dtype=np.bool_)\n",
+        ),
+        bug(
+            "what one extreme does not need is gone for the others",
+            OPERATOR,
+            "        undercut &= values",
+            "        undercut = values",
+        ),
+        bug(
+            "rows between are not asked what is chosen of them",
+            BUILD,
+            'argument=call("if", condition, argument, nothing)',
+            "argument=argument",
+        ),
+        bug(
+            "where a condition stands between, more rows are kept for it",
+            BUILD,
+            "if frame.after or not any(_keeps(one, frame.before) for one in below.columns):",
+            "if frame.after:",
+        ),
+        bug(
+            "frames by rows count those that are not chosen",
+            BUILD,
+            'if not isinstance(column, FrameAggregate) or column.frame.unit == "rows":',
+            "if not isinstance(column, FrameAggregate):",
+        ),
+        bug(
+            "a row that is not chosen is one of two at an instant",
+            BUILD,
+            "    if not below.needs_order and below.goes_by_order(aggregate):\n",
+            "    if False:\n",
+        ),
+        bug(
+            "a condition that may have no value goes with the rows",
+            BUILD,
+            "    terms = [*written.values(), *selected, *(term",
+            "    terms = [*written.values(), *(term",
+        ),
+        bug(
+            "columns that are named alike are one",
+            SHARED,
+            "            if with_name(column, name) == other:\n",
+            "            if column.name == name:\n",
+        ),
+        bug(
+            "a column reads that of another query with its name",
+            SHARED,
+            "self._placed(with_terms(column, lambda term: substitute(term, renamed)))",
+            "self._placed(column)",
+        ),
+        bug(
+            "a result that is an operator has it to itself",
+            "analysis/inner_queries.py",
+            " and _core_operator(node) not in self.shared\n",
+            "\n",
+        ),
+        bug(
+            "rows without a value are set aside for all queries",
+            SHARED,
+            " or any(resolve(term, node.known).fallible for term in terms):",
+            ":",
+        ),
+        bug(
+            "rows that wait have columns with others",
+            SHARED,
+            "        if node.waits or node.merges_equal",
+            "        if node.merges_equal",
+        ),
+        bug(
+            "peers stand in the order of rows that have none",
+            SHARED,
+            "        return node.keys, node.time, node.tie, node.needs_order\n",
+            "        return node.keys, node.time, node.tie\n",
+        ),
+        bug(
+            "blocks have a row of the block before",
+            QUEUED,
+            "            size = number & -number\n            s, c = value[i]",
+            "            size = 2 * (number & -number)\n            s, c = value[i]",
+        ),
+        bug(
+            "a block that begins before the frame is added",
+            QUEUED,
+            "                number = base[p] + place\n                size = number & -number\n                whole = place - size + 1 >= low[i]",
+            "                number = base[p] + place\n                size = number & -number\n                whole = True",
+        ),
+        bug(
+            "a row without a value has that of its block",
+            QUEUED,
+            "other = abs(known) - base[p] if whole else place if known > 0 else -1",
+            "other = abs(known) - base[p] if whole else place",
+        ),
+        bug(
+            "of equal least values the last one counts",
+            QUEUED,
+            "                        at = other if theirs <= mine else at\n                    else:\n                        at = other\n                place -= size",
+            "                        at = other if theirs < mine else at\n                    else:\n                        at = other\n                place -= size",
+        ),
+        bug(
+            "peers that come later are in no frame",
+            QUEUED,
+            "            while reached < offsets[p + 1] and new[reached] == new[i]:\n",
+            "            while reached < offsets[p + 1] and reached <= i:\n",
+        ),
+        bug(
+            "numbers of rows begin anew in each batch",
+            QUEUED_OPERATOR,
+            "        base[some] = state.rows.numbers(NUMBER)[first[some]]\n",
+            "",
+        ),
+        bug(
+            "totals begin anew in each batch",
+            QUEUED_OPERATOR,
+            "        last[some] = self.kept(self.layout.part(kept, name))[at] + own\n",
+            "",
+        ),
+        bug(
+            "rows leave a tick late",
+            QUEUED_OPERATOR,
+            "self.held, reached - self.layout.longest",
+            "self.held, reached - self.layout.longest - 1",
+        ),
+        bug(
+            "what is gone of a queue is not written",
+            QUEUED_OPERATOR,
+            "        left = np.flatnonzero(gone)\n",
+            "        left = np.flatnonzero(gone[:0])\n",
+        ),
         bug("a span is over with its last row", SEGMENTS, "look[p] = expires", "look[p] = NEVER"),
         bug(
             "a running count starts anew in each batch", RUNNING, "n[first[p] - 1] if first[p] > offsets[p] else 0", "0"
@@ -180,7 +328,7 @@ GROUP = Group(
             "places[kept]",
         ),
         bug("a default stands for NULL", VALUES, "pl.Series(places < 0)", "values.is_null()"),
-        bug("the greatest is the least", FRAMES, "keys if form is Form.LEAST else ~keys", "keys"),
+        bug("the greatest is the least", FRAMES, "return keys if self.form is Form.LEAST else ~keys", "return keys"),
         bug("a sum that does not fit is NULL in silence", VALUES, "if self.failed is None:", "if False:"),
         bug(
             "columns read what is not known with the row",

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final
 
 from tidegate.algebra.formulas import Compare, Comparison, Shift, TemporalTerm, Var, term_variables
-from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.functions.aggregates import Aggregate, Stored
 from tidegate.algebra.nodes import Difference, Distinct, Group, Join
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.printing.terms import term_text
@@ -172,7 +172,7 @@ def payload_of(aggregate: Aggregate, term: Term, sink: Step) -> Term | None:
 
     Where a left join pads the row, only an attribute is NULL for sure: another term may have a value of NULLs.
     """
-    if not aggregate.entry.is_plain or not reads_alone(term, sink.held):
+    if aggregate.entry.stored is not Stored.PARTIAL or not reads_alone(term, sink.held):
         return None
     (part,) = own_parts(term, sink.held)
     return part if sink.timed or isinstance(part, Attr) else None

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Final
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.functions.sketches.kinds import Sketch
 from tidegate.algebra.nodes import Join, Node, occurrences
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.printing.terms import term_text
@@ -26,6 +27,8 @@ from tidegate.analysis.state.keep import Keep, keep
 #: Queries of more occurrences are not asked how they fold: each comparison needs the zones of other queries. That takes
 #: a second for 16 anti-joins, and nine for 32.
 MOST_OCCURRENCES: Final = 16
+#: What a sketch tells values apart by.
+_PLACES: Final = {Sketch.DISTINCT: "hash class", Sketch.QUANTILES: "part"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +176,13 @@ class Foldable:
     def by(self) -> list[str]:
         """What tells classes apart, as text."""
         read = [term_text(read.term) for read in self.classes.read]
-        return read + [term_text(comparison.literal.term) for comparison in self.comparisons if comparison.both]
+        read += [
+            f"{_PLACES[sketch]} of {term_text(part.argument)}"
+            for part in self.classes.payload
+            if part.argument is not None and (sketch := part.aggregate.entry.sketch) is not None
+        ]
+        read += [term_text(comparison.literal.term) for comparison in self.comparisons if comparison.both]
+        return list(dict.fromkeys(read))
 
     def __str__(self) -> str:
         """The bound as text; where there is none, what stands against it."""
@@ -242,10 +251,10 @@ def folding(
     asked = _Question(i, streams.get(stream.name, stream), streams, promised, latencies, tables, for_ever)
     try:
         for later in later_ofs(region_):
-            settled = _settled(asked, without(region_, later, stream.schema), later, region_)
+            settled = _settled(asked, without(region_, later, stream.schema), later)
             if settled is not None and settled.is_bounded:
                 return settled
-        return _settled(asked, region_, None, region_)
+        return _settled(asked, region_, None)
     except QueryError:
         return None
 
@@ -259,9 +268,9 @@ def why_unknown(node: Node, i: int) -> str:
     return "a comparison that is to be settled has too many temporal cases"
 
 
-def _settled(asked: _Question, region: Region, later: LaterOf | None, whole: Region) -> Foldable | None:
+def _settled(asked: _Question, region: Region, later: LaterOf | None) -> Foldable | None:
     """The folding with all comparisons that come to be settled beside each other: those that never are go, until none
-    does. None where the term is not settled beside them. The `whole` region is that in which the term is read.
+    does. None where the term is not settled beside them.
     """
     wanted = literals(region)
     left_open: list[SettledComparison] = []
@@ -285,7 +294,7 @@ def _settled(asked: _Question, region: Region, later: LaterOf | None, whole: Reg
         tuple(_stays_open(region, comparison) for comparison in left_open),
         divided.instants(asked.stream.schema),
         _rest(asked, [comparison.horizon() for comparison in comparisons] + [term.horizon() for term in terms]),
-        unfit(region, whole),
+        unfit(region),
     )
 
 

@@ -97,9 +97,12 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class LaterOf:
-    """A term `t = max(s, …)` that a new attribute is defined by: `own` reads the occurrence alone, `others` it not."""
+    """A term `t = max(s, …)` that the new attribute `name` is defined by, with those of its arguments that do not read
+    the occurrence.
+    """
 
     step: int
+    name: str
     term: Term
     others: Term
 
@@ -255,9 +258,10 @@ def later_ofs(region: Region) -> Iterator[LaterOf]:
     """The terms `max(s, …)` of new attributes of which the occurrence gives some arguments, others the rest."""
     for number, step in enumerate(region.steps):
         match step.node:
-            case Imbed(input_, _, Call("greatest", args) as term) if step.timed:
+            case Imbed(input_, name, Call("greatest", args) as term) if step.timed:
                 others = [arg for arg in args if not any(own_parts(arg, step.held))]
                 given = [arg for arg in args if arg not in others]
                 alone = all(reads_alone(arg, step.held) for arg in given)
                 if given and others and alone and temporal_term(term, input_.schema) is not None:
-                    yield LaterOf(number, term, others[0] if len(others) == 1 else Call("greatest", tuple(others)))
+                    latest = others[0] if len(others) == 1 else Call("greatest", tuple(others))
+                    yield LaterOf(number, name, term, latest)

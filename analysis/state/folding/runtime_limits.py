@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from tidegate.algebra.functions.aggregates import Aggregate, Form, Stored
+from tidegate.algebra.functions.aggregates import Aggregate, Form
 from tidegate.algebra.nodes import Group, Imbed, Join, Node, Select
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.printing.terms import term_text
@@ -14,25 +15,14 @@ from tidegate.algebra.terms import Term
 from tidegate.algebra.typed.operations import resolve, term_type
 from tidegate.algebra.types import BIGINT, NULL
 from tidegate.analysis.state.folding.classes import payload_of
-from tidegate.analysis.state.folding.region import Region, own_parts
+from tidegate.analysis.state.folding.region import Region
+
+_SUMS: Final = (Form.INTEGER_SUM, Form.DOUBLE_SUM)
 
 
-def unfit(region: Region, whole: Region) -> tuple[str, ...]:
-    """Why the runtime keeps the rows of a region's occurrence one by one although they would fold, reason by reason.
-    The `whole` region is that without a settled term.
-    """
-    return tuple(dict.fromkeys([*_uncounted(region), *_fallible(region), *_reading_settled(region, whole)]))
-
-
-def _reading_settled(region: Region, whole: Region) -> Iterator[str]:
-    """Aggregates that read a settled term: to the plan's tree it is an instant of the row."""
-    sink, read = region.sink, whole.sink
-    if sink is None or read is None or not isinstance(sink.node, Group):
-        return
-    for aggregate in sink.node.aggregates:
-        for term in _of(aggregate):
-            if set(own_parts(term, sink.held)) != set(own_parts(term, read.held)):
-                yield f"{aggregate_text(aggregate)} reads an instant of several streams"
+def unfit(region: Region) -> tuple[str, ...]:
+    """Why the runtime keeps the rows of a region's occurrence one by one although they would fold, reason by reason."""
+    return tuple(dict.fromkeys([*_uncounted(region), *_fallible(region)]))
 
 
 def _uncounted(region: Region) -> Iterator[str]:
@@ -48,11 +38,7 @@ def _uncounted(region: Region) -> Iterator[str]:
             form = aggregate.entry.form_of(type_)
             if form is Form.WHOLE:
                 yield f"{aggregate_text(aggregate)} needs every value"
-            elif aggregate.entry.stored is Stored.ROWS:
-                yield f"{aggregate_text(aggregate)} counts each value by itself"
-            elif form is Form.DOUBLE_SUM:
-                yield f"{aggregate_text(aggregate)} adds doubles"
-            elif form is Form.INTEGER_SUM and argument is not None and payload_of(aggregate, argument, sink) is None:
+            elif form in _SUMS and argument is not None and payload_of(aggregate, argument, sink) is None:
                 if type_ != BIGINT:
                     yield f"{aggregate_text(aggregate)} adds a {type_.kind.value} of another stream"
 

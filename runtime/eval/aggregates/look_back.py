@@ -1,29 +1,33 @@
 """Aggregates of what each row looks up before an instant, without a list of the pairs: one pass in order of time.
 
 A grouping by attributes of the left side of a join needs of each left row the partial results over its partners. Where
-these are the first or last rows of a group in some order, they are running partial results: n log n for n rows, where
-one key of n rows has n² pairs. Partial results then merge as ever.
+these are adjacent rows of a group in some order, they are running partial results, or those of a few blocks of rows: n
+log n for n rows, where one key of n rows has n² pairs. Partial results then merge as ever.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property, lru_cache
+from typing import Final, Literal, assert_never
 
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.functions.aggregates import Aggregate, Form
+from tidegate.algebra.functions.aggregates import Aggregate, Form, Function
 from tidegate.algebra.nodes import Group, Join, Project
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Attr, attributes_of
+from tidegate.algebra.terms import Attr, Lit, Term, attributes_of
 from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.types import BIGINT
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.pairs import gathered, running_state
 from tidegate.runtime.eval.aggregates.partials import final, lifted, merge
+from tidegate.runtime.eval.aggregates.slices import different_of, doubles_of, greatest_of
+from tidegate.runtime.eval.joins.bands import is_one_slice
 from tidegate.runtime.eval.joins.ranges import Slices, slices_of
-from tidegate.runtime.plan.aggregate_states import State, has_partials, states
+from tidegate.runtime.plan.aggregate_states import State, states
 from tidegate.runtime.plan.join_parts import JoinParts, join_parts
 
 #: Rows of both sides multiplied, up to which pairs are listed.
@@ -35,53 +39,101 @@ _ADDED: Final = (Form.COUNT, Form.INTEGER_SUM, Form.DOUBLE_SUM)
 _MOST: Final = 2**62
 
 
-@dataclass(frozen=True, slots=True)
+class Side(Enum):
+    """What an aggregate reads of a pair. Of `BOTH` one gives the argument, the other the order."""
+
+    LEFT = "left"
+    RIGHT = "right"
+    BOTH = "both"
+
+
+@dataclass(frozen=True)
 class LookBack:
-    """A grouping of a join that can be computed left row by left row. `of_right` says which aggregates read the right
-    side; the others read the left side, or count rows.
+    """A grouping of a join that can be computed left row by left row. `sides` says what each aggregate reads: those
+    that count rows read the left side.
     """
 
     group: Group
     join: Join
     parts: JoinParts
-    of_right: tuple[bool, ...]
+    sides: tuple[Side, ...]
 
     @property
     def both(self) -> Schema:
         return Schema((*self.join.left.schema.attributes, *self.join.right.schema.attributes))
+
+    @cached_property
+    def merged(self) -> Group:
+        """The grouping of what left rows yield: of how many different values partners have, the most counts."""
+        most = (
+            replace(one, function=Function.MAX, argument=Lit(0, BIGINT)) if one.entry.form is Form.DISTINCT else one
+            for one in self.group.aggregates
+        )
+        return Group(self.group.input, self.group.keys, tuple(most))
+
+    @cached_property
+    def of_left(self) -> Group:
+        """What is needed of left rows, aggregate by aggregate."""
+        return Group(self.join.left, self.group.keys, self._reading(Side.LEFT))
+
+    @cached_property
+    def of_right(self) -> Group:
+        """What is needed of right rows, aggregate by aggregate."""
+        return Group(self.join.right, (), self._reading(Side.RIGHT))
+
+    def _reading(self, side: Side) -> tuple[Aggregate, ...]:
+        right = set(self.join.right.schema)
+        chosen: list[Aggregate] = []
+        for aggregate, reads in zip(self.group.aggregates, self.sides, strict=True):
+            if reads is side:
+                chosen.append(aggregate)
+            elif reads is Side.BOTH:
+                (term,) = (term for term in _terms(aggregate) if _reads(term, right) == (side is Side.RIGHT))
+                latest = term == aggregate.by and aggregate.entry.form is Form.LATEST
+                chosen.append(Aggregate(aggregate.name, Function.MAX if latest else Function.MIN, term))
+        return tuple(chosen)
 
 
 @lru_cache(maxsize=1024)
 def look_back(group: Group) -> LookBack | None:
     """The grouping as one of what each left row looks up; None where it is none."""
     join = group.input.input if isinstance(group.input, Project) else group.input
-    if not isinstance(join, Join) or join.kind not in ("inner", "left") or not has_partials(group):
+    if not isinstance(join, Join) or join.kind not in ("inner", "left"):
         return None
     parts = join_parts(join.condition, join.left.schema, join.right.schema)
-    # A second range, or a condition on the pair, leaves partners that are not the first or last ones of their group.
-    if len(parts.ranges) > 1 or parts.rest or not set(group.keys) <= set(join.left.schema):
+    # A condition on the pair, or a range of another term, leaves partners that are not adjacent in any order.
+    if parts.rest or not set(group.keys) <= set(join.left.schema):
         return None
-    sides = [_side(aggregate, state, join) for aggregate, state in zip(group.aggregates, states(group), strict=True)]
-    of_right = [side for side in sides if side is not None]
-    return LookBack(group, join, parts, tuple(of_right)) if len(of_right) == len(sides) else None
+    sides = [_side(aggregate, join) for aggregate in group.aggregates]
+    found = LookBack(group, join, parts, tuple(side for side in sides if side is not None))
+    return found if None not in sides and is_one_slice(parts.ranges, found.both) else None
 
 
-def _side(aggregate: Aggregate, state: State, join: Join) -> bool | None:
-    """Whether an aggregate reads the right side (else the left, or none); None where it reads both, or cannot run.
+def _terms(aggregate: Aggregate) -> tuple[Term, ...]:
+    return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
+
+
+def _reads(term: Term, names: set[str]) -> bool:
+    """Whether a term reads these attributes, and no others."""
+    return bool(attributes_of(term)) and attributes_of(term) <= names
+
+
+def _side(aggregate: Aggregate, join: Join) -> Side | None:
+    """What an aggregate reads; None where it cannot be computed left row by left row.
 
     Of padded rows an attribute is NULL and adds nothing; another term could have a value.
     """
-    terms = [term for term in (aggregate.argument, aggregate.by) if term is not None]
-    read = frozenset(name for term in terms for name in attributes_of(term))
-    schema = join.schema
-    if state.form is Form.SKETCH or any(resolve(term, schema).fallible for term in terms):
+    terms, form, right = _terms(aggregate), aggregate.entry.form, set(join.right.schema)
+    if form in (Form.SKETCH, Form.WHOLE) or any(resolve(term, join.schema).fallible for term in terms):
         return None
-    if read and read <= set(join.right.schema):
-        plain = all(isinstance(term, Attr) for term in terms)
-        return True if plain or join.kind == "inner" else None
-    if read <= set(join.left.schema):
-        return False if state.form in (*_ADDED, *_BEST) else None
-    return None
+    of_right = [term for term in terms if _reads(term, right)]
+    if not all(attributes_of(term) <= set(join.left.schema) for term in terms if term not in of_right):
+        return None
+    if join.kind == "left" and not all(isinstance(term, Attr) for term in of_right):
+        return None
+    if not of_right:
+        return None if form is Form.DISTINCT else Side.LEFT
+    return Side.RIGHT if len(of_right) == len(terms) else Side.BOTH
 
 
 def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
@@ -93,29 +145,45 @@ def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) ->
     slices = slices_of(left, right, look_back.both, look_back.parts)
     if slices is None:
         return None
-    right = slices.right
-    left_group = Group(look_back.join.left, look_back.group.keys, _chosen(look_back, of_right=False))
-    right_group = Group(look_back.join.right, (), _chosen(look_back, of_right=True))
-    rows = lifted(left_group, left)
-    running = _Running(slices, lifted(right_group, right))
+    rows = lifted(look_back.of_left, left)
+    running = _Running(slices, lifted(look_back.of_right, slices.right))
     columns = {key: rows[key] for key in look_back.group.keys}
-    of_left, of_right = iter(states(left_group)), iter(states(right_group))
+    of_left, of_right = iter(states(look_back.of_left)), iter(states(look_back.of_right))
     padded = look_back.join.kind == "left"
-    for state, reads_right in zip(states(look_back.group), look_back.of_right, strict=True):
-        times = np.maximum(slices.sizes, 1) if padded else slices.sizes
-        values = running.states(next(of_right)) if reads_right else _weighted(next(of_left), rows, times)
+    times = np.maximum(slices.sizes, 1) if padded else slices.sizes
+    for state, side in zip(states(look_back.merged), look_back.sides, strict=True):
+        values: list[pl.Series] | None
+        match side:
+            case Side.RIGHT:
+                values = running.states(next(of_right))
+            case Side.LEFT:
+                values = _weighted(next(of_left), rows, times)
+            case Side.BOTH:
+                own, found = rows[next(of_left).column("v")], running.states(next(of_right))[0]
+                known = np.asarray(own.is_not_null() & found.is_not_null())
+                found_by = state.aggregate.by is not None and _reads(state.aggregate.by, set(slices.right.columns))
+                both = (found, own) if found_by else (own, found)
+                values = [_where(known, column) for column in both]
+            case _:
+                assert_never(side)
         if values is None:
             return None
         columns |= dict(zip(state.columns, values, strict=True))
     partials = pl.DataFrame(columns)
+    if look_back.merged != look_back.group and not _nested(look_back.group, rows, slices):
+        return None
     if not padded:
         partials = partials.filter(pl.Series(slices.sizes > 0))
-    return final(look_back.group, merge(look_back.group, partials))
+    return final(look_back.merged, merge(look_back.merged, partials))
 
 
-def _chosen(look_back: LookBack, *, of_right: bool) -> tuple[Aggregate, ...]:
-    pairs = zip(look_back.group.aggregates, look_back.of_right, strict=True)
-    return tuple(aggregate for aggregate, reads_right in pairs if reads_right == of_right)
+def _nested(group: Group, rows: pl.DataFrame, slices: Slices) -> bool:
+    """Whether of the left rows of each group one has all partners of the others: so it has all that are different."""
+    start, stop = pl.col("\0start"), pl.col("\0stop")
+    slices_alone = pl.DataFrame({"\0start": slices.start, "\0stop": slices.stop, "\0": 0})
+    some = slices_alone.with_columns(rows[key] for key in group.keys).filter(start < stop)
+    most = (stop - start).max() == stop.max() - start.min()
+    return bool(some.group_by("\0", *group.keys).agg(most.alias("\0most"))["\0most"].all())
 
 
 def _weighted(state: State, rows: pl.DataFrame, times: Int64Array) -> list[pl.Series] | None:
@@ -155,39 +223,69 @@ class _Running:
                 return self.sums(state)
             case Form.DOUBLE_SUM:
                 return self.doubles(state)
+            case Form.DISTINCT:
+                return [pl.Series(self.different(state))]
             case _:
                 return self.best(state)
 
     def total(self, state: State, part: str) -> Int64Array:
         """The sum of an integer part over the partners: a difference of running sums, NULL as 0."""
-        values = np.asarray(self.rows[state.column(part)].fill_null(0))[self.slices.order]
-        running: Int64Array = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(values)])
-        return running[self.slices.stop] - running[self.slices.start]
+        return self.within(np.asarray(self.rows[state.column(part)].fill_null(0))[self.slices.order])
 
     def sums(self, state: State) -> list[pl.Series]:
         high, low = self.total(state, "hi"), self.total(state, "lo")
         carry = low // _HALF
         known = np.asarray(self.rows[state.column("hi")].is_not_null()).astype(np.int64)[self.slices.order]
-        counted = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(known)])
-        present = counted[self.slices.stop] > counted[self.slices.start]
+        present = self.within(known) > 0
         sums = [_where(present, pl.Series(high + carry)), _where(present, pl.Series(low - carry * _HALF))]
         return [*sums, pl.Series(self.total(state, "n"))] if state.averages else sums
 
     def doubles(self, state: State) -> list[pl.Series]:
-        """Sums of doubles over the partners, which begin or end their group: added up from there, as differences of
-        running sums would lose digits.
+        """Sums of doubles over the partners. Where these begin or end their group they are added up from there, as
+        differences of running sums would lose digits.
         """
         total, lost = state.column("sum"), state.column("comp")
         rows = self.rows.with_columns((pl.col(total) * 0.0).fill_nan(0.0).alias(lost))[self.slices.order]
+        if self.ends is None:
+            known = np.asarray(rows[total].is_not_null()).astype(np.int64)
+            present = self.within(known) > 0
+            high, low = (rows[name].fill_null(0.0).to_numpy() for name in (total, lost))
+            sums = doubles_of(high, low, self.slices.start, self.slices.stop)
+            counts = [pl.Series(self.total(state, "n"))] if state.averages else []
+            return [*(_where(present, pl.Series(column)) for column in sums), *counts]
         groups, at = self.slices.groups, self.slices.stop - 1
-        if not self.slices.from_first:
+        if self.ends == "last":
             rows, groups, at = rows.reverse(), groups.max(initial=0) - groups[::-1], rows.height - 1 - self.slices.start
         place = np.arange(len(groups)) - np.searchsorted(groups, groups)
-        sums = pl.DataFrame([column.alias(name) for column, name in zip(
+        running = pl.DataFrame([column.alias(name) for column, name in zip(
             running_state(state, rows, place), state.columns, strict=True
         )])  # fmt: skip
-        found = gathered(sums, np.where(self.slices.sizes > 0, at, -1)).get_columns()
+        found = gathered(running, np.where(self.slices.sizes > 0, at, -1)).get_columns()
         return [*found[:2], *(column.fill_null(0) for column in found[2:])]
+
+    def different(self, state: State) -> Int64Array:
+        """How many different values the partners have."""
+        values = self.rows[state.columns[0]][self.slices.order]
+        places = pl.int_range(pl.len(), dtype=pl.Int64)
+        alike = pl.DataFrame({"group": self.slices.groups, "value": values}).with_columns(place=places)
+        next_one = self.ends == "last"
+        near = alike.select(pl.col("place").shift(-1 if next_one else 1).over("group", "value").fill_null(-1))
+        other, known = near.to_series().to_numpy(), values.is_not_null().to_numpy()
+        if self.ends is not None:
+            return self.within(((other < 0) & known).astype(np.int64))
+        return different_of(np.where(known, other, len(other)), self.slices.start, self.slices.stop)
+
+    def within(self, numbers: Int64Array) -> Int64Array:
+        """The sum of numbers by place over the partners."""
+        running: Int64Array = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(numbers)])
+        return running[self.slices.stop] - running[self.slices.start]
+
+    @property
+    def ends(self) -> Literal["first", "last"] | None:
+        """With which row of a group all slices begin or end."""
+        if self.slices.from_first:
+            return "first"
+        return "last" if self.slices.to_last else None
 
     def best(self, state: State) -> list[pl.Series]:
         """The state of the best partner. Ranks grow with what is better, and from group to group, so that their running
@@ -196,13 +294,16 @@ class _Running:
         count = self.rows.height
         ranks = self.ranks(state)
         in_order, groups, ends = ranks[self.slices.order], self.slices.groups, self.slices.stop - 1
-        if not self.slices.from_first:
-            in_order, groups = in_order[::-1], groups.max(initial=0) - groups[::-1]
-            ends = len(in_order) - 1 - self.slices.start
-        running = np.maximum.accumulate(groups * (count + 1) + in_order)
-        some = self.slices.sizes > 0
-        best = np.zeros(len(ends), dtype=np.int64)
-        best[some] = running[ends[some]] % (count + 1)
+        if self.ends is None:
+            best = greatest_of(in_order, self.slices.start, self.slices.stop)
+        else:
+            if self.ends == "last":
+                in_order, groups = in_order[::-1], groups.max(initial=0) - groups[::-1]
+                ends = len(in_order) - 1 - self.slices.start
+            running = np.maximum.accumulate(groups * (count + 1) + in_order)
+            some = self.slices.sizes > 0
+            best = np.zeros(len(ends), dtype=np.int64)
+            best[some] = running[ends[some]] % (count + 1)
         row_of = np.zeros(count + 1, dtype=np.int64)
         row_of[ranks] = np.arange(count)
         present = best > 0

@@ -125,10 +125,10 @@ def _double_sum(own: dict[str, pl.Series], other: dict[str, pl.Series]) -> list[
     """Sums of doubles, each as what is rounded and what that has lost."""
     (x, lost_x), (y, lost_y) = (tuple(map(_doubles, (some["sum"], some["comp"]))) for some in (own, other))
     missing = own["sum"].is_null() & other["sum"].is_null()
-    return [pl.Series(column).set(missing, None) for column in _sum_of_doubles(x, lost_x, y, lost_y)]
+    return [pl.Series(column).set(missing, None) for column in sum_of_doubles(x, lost_x, y, lost_y)]
 
 
-def _sum_of_doubles(
+def sum_of_doubles(
     x: Float64Array, lost_x: Float64Array, y: Float64Array, lost_y: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
     """Sums of about 106 bits."""
@@ -230,8 +230,8 @@ def _running_doubles(high: Float64Array, low: Float64Array, place: Int64Array) -
     if not len(odd):
         return high, low
     sums, lost = high.copy(), low.copy()
-    pairs = _sum_of_doubles(high[odd], low[odd], high[odd - 1], low[odd - 1])
+    pairs = sum_of_doubles(high[odd], low[odd], high[odd - 1], low[odd - 1])
     sums[odd], lost[odd] = _running_doubles(*pairs, place[odd] >> 1)
     later = np.flatnonzero((place & 1 == 0) & (place > 0))
-    sums[later], lost[later] = _sum_of_doubles(high[later], low[later], sums[later - 1], lost[later - 1])
+    sums[later], lost[later] = sum_of_doubles(high[later], low[later], sums[later - 1], lost[later - 1])
     return sums, lost

@@ -127,6 +127,10 @@ def _lift(state: State, rows: str) -> Sequence[pl.Expr]:
             lifted = (
                 pl.struct(value.alias("v"), (order if state.aggregate.by is not None else pl.lit(0)).alias("by")),
             )
+        case Form.SKETCH if state.aggregate.by is not None:
+            texts = partial_function(sketches.counted, state.argument)
+            pair = pl.struct(value.alias("v"), order.alias("by"))
+            lifted = (pair.map_batches(texts, return_dtype=pl.String()),)
         case Form.SKETCH:
             places = partial_function(sketches.entries, state.sketch, state.argument)
             lifted = (value.map_batches(places, return_dtype=pl.Int64()),)

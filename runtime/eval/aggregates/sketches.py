@@ -27,7 +27,7 @@ VERSION: Final = "1"
 #: How places and numbers are written.
 _TYPES: Final = {Sketch.DISTINCT: ("<u2", "<u1"), Sketch.QUANTILES: ("<u4", "<u8")}
 #: Bits of a number beside its place, where both are one integer.
-_NUMBER_BITS: Final = 6
+NUMBER_BITS: Final = 6
 #: Parts of the number line are counted from here on, so that none is below zero.
 _MIDDLE: Final = 1 << 18
 
@@ -37,6 +37,19 @@ def entries(sketch: Sketch, argument: DataType, values: pl.Series) -> pl.Series:
     numbers = _parts(values, argument) if sketch is Sketch.QUANTILES else _classes(values)
     found = pl.Series(values.name, numbers, pl.Int64)
     return found.set(values.is_null(), None) if values.null_count() else found
+
+
+def counted(argument: DataType, pairs: pl.Series) -> pl.Series:
+    """The sketch of each value, `v`, that counts several times, `by`; NULL where one of both is."""
+    values, numbers = pairs.struct.field("v"), pairs.struct.field("by")
+    places = entries(Sketch.QUANTILES, argument, values)
+    known = (places.is_not_null() & numbers.is_not_null()).to_list()
+    found = zip(places.fill_null(0).to_numpy(), numbers.fill_null(0).to_numpy(), known, strict=True)
+    texts = [
+        _text(Sketch.QUANTILES, (np.array([place]), np.array([number]))) if some else None
+        for place, number, some in found
+    ]
+    return pl.Series(pairs.name, texts, dtype=pl.String)
 
 
 def merged(sketch: Sketch, groups: pl.Series) -> pl.Series:
@@ -87,7 +100,7 @@ class OpenSketch:
     def add(self, entry: int) -> None:
         """Takes a value by its place and number, as `entries` has them."""
         adds = sketch_of(self.aggregate).adds
-        place, number = (entry, 1) if adds else (entry >> _NUMBER_BITS, entry & ((1 << _NUMBER_BITS) - 1))
+        place, number = (entry, 1) if adds else (entry >> NUMBER_BITS, entry & ((1 << NUMBER_BITS) - 1))
         known = self.numbers.get(place, 0)
         if not adds and number <= known:
             return
@@ -133,7 +146,7 @@ def _of_texts(sketch: Sketch, group: pl.Series) -> _Sketched:
     nothing = np.empty(0, dtype=np.int64)
     places, numbers = (np.concatenate([nothing, *(part[side] for part in parts)]) for side in (0, 1))
     if not sketch.adds:
-        return _greatest(places << _NUMBER_BITS | numbers)
+        return _greatest(places << NUMBER_BITS | numbers)
     found, which = np.unique(places, return_inverse=True)
     totals = np.zeros(len(found), dtype=np.int64)
     np.add.at(totals, which, numbers)
@@ -143,10 +156,10 @@ def _of_texts(sketch: Sketch, group: pl.Series) -> _Sketched:
 def _greatest(values: Int64Array) -> _Sketched:
     """The greatest number of each place."""
     ordered = np.unique(values)
-    places = ordered >> _NUMBER_BITS
+    places = ordered >> NUMBER_BITS
     last = np.ones(len(places), dtype=np.bool_)
     last[:-1] = places[1:] != places[:-1]
-    return places[last], ordered[last] & ((1 << _NUMBER_BITS) - 1)
+    return places[last], ordered[last] & ((1 << NUMBER_BITS) - 1)
 
 
 def _offset(sketch: Sketch) -> int:
@@ -179,7 +192,7 @@ def _classes(values: pl.Series) -> Int64Array:
     # Below 2^53 an integer is a double, and its exponent the number of its bits.
     bits = np.frexp(rest.astype(np.float64))[1].astype(np.int64)
     places = (hashed >> np.uint64(REST_BITS)).astype(np.int64)
-    return places << _NUMBER_BITS | (REST_BITS - bits + 1)
+    return places << NUMBER_BITS | (REST_BITS - bits + 1)
 
 
 def _hashes(values: pl.Series) -> UInt64Array:

@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Term
-from tidegate.algebra.types import INT64_MAX, INT64_MIN
+from tidegate.algebra.terms import Call, Lit, Term
+from tidegate.algebra.typed.operations import resolve, term_type
+from tidegate.algebra.types import INT64_MAX, INT64_MIN, Kind
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.compiled import worth_compiling
 from tidegate.runtime.eval.joins.equality import range_terms
@@ -39,10 +40,11 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A limit of the inner values by an outer row: `>= value` or `<= value`, or strictly so."""
+    """A limit of the inner values by an outer row: `>= value - offset` or `<= value - offset`, or strictly so."""
 
     value: Term
     strict: bool
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +58,51 @@ class _Search:
     flipped: bool
 
 
-def _searches(ranges: tuple[Range, ...]) -> list[_Search]:
+def _searches(ranges: tuple[Range, ...], both: Schema) -> list[_Search]:
     """The possible searches by ranges. Those with both bounds come first."""
     searches: list[_Search] = []
     for flipped in (False, True):
-        # `a <= b` bounds b from below where b is inner, and a from above where a is inner.
-        inner = {r.right if r.left_first != flipped else r.left: None for r in ranges}
-        for term in inner:
-            lower = [r for r in ranges if r.left_first != flipped and r.right == term]
-            upper = [r for r in ranges if r.left_first == flipped and r.left == term]
+        # `a <= b` bounds b from below where b is inner, and a from above where a is inner. `b + c` bounds b.
+        inner = [_shifted(r.right if r.left_first != flipped else r.left, both) for r in ranges]
+        for term in dict.fromkeys(base for base, _ in inner):
+            found = [(r, offset) for r, (base, offset) in zip(ranges, inner, strict=True) if base == term]
+            lower = [(r, offset) for r, offset in found if r.left_first != flipped]
+            upper = [(r, offset) for r, offset in found if r.left_first == flipped]
             searches.append(
                 _Search(
                     term,
-                    tuple(_Bound(r.left, r.strict) for r in lower),
-                    tuple(_Bound(r.right, r.strict) for r in upper),
-                    (*lower, *upper),
+                    tuple(_Bound(r.left, r.strict, offset) for r, offset in lower),
+                    tuple(_Bound(r.right, r.strict, offset) for r, offset in upper),
+                    tuple(r for r, _ in (*lower, *upper)),
                     flipped,
                 )
             )
     return sorted(searches, key=lambda s: -(2 * bool(s.lower and s.upper) + len(s.used) / 100))
 
 
+def _shifted(term: Term, both: Schema) -> tuple[Term, int]:
+    """A term as another one and an integer that is added to it, where no sum of both is beyond its type."""
+    match term:
+        case Call("add" | "sub" as op, (base, Lit(int(offset)))) if not isinstance(base, Lit):
+            type_ = term_type(term, both)
+            plain = type_.kind is not Kind.DECIMAL and term_type(base, both) == type_
+            if not plain or resolve(term, both).fallible:
+                return term, 0
+            return base, offset if op == "add" else -offset
+        case _:
+            return term, 0
+
+
+def is_one_slice(ranges: tuple[Range, ...], both: Schema) -> bool:
+    """Whether all ranges limit one term of the right side, so that the partners of a left row are a slice of it."""
+    searches = _searches(ranges, both)
+    return not searches or (not searches[0].flipped and len(searches[0].used) == len(ranges))
+
+
 def find_bands(
     left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, groups: tuple[Int64Array, Int64Array]
 ) -> Iterator[Band]:
-    searches = _searches(parts.ranges)
+    searches = _searches(parts.ranges, both)
     if not searches:
         yield _band(left, right, both, None, groups, parts.rest)
     elif (best := searches[0]).lower and best.upper:
@@ -168,13 +190,13 @@ def _band(
         rank, ranks = ranking.ranks, ranking.count
         low, high = np.zeros(outer.height, dtype=np.int64), np.full(outer.height, ranks, dtype=np.int64)
         for bound in search.lower:
-            limits, known = _integers(outer, bound.value, both)
-            valid_outer = valid_outer & known
-            low = np.maximum(low, ranking.place(limits, "right" if bound.strict else "left"))
+            limits, possible = _least(outer, bound, both)
+            valid_outer = valid_outer & possible
+            low = np.maximum(low, ranking.place(limits, "left"))
         for bound in search.upper:
-            limits, known = _integers(outer, bound.value, both)
-            valid_outer = valid_outer & known
-            high = np.minimum(high, ranking.place(limits, "left" if bound.strict else "right"))
+            limits, possible = _most(outer, bound, both)
+            valid_outer = valid_outer & possible
+            high = np.minimum(high, ranking.place(limits, "right"))
     width = ranks + 1
     chosen = np.flatnonzero(valid_inner)
     keys = inner_groups[chosen] * width + rank[chosen]
@@ -205,15 +227,38 @@ def _compiled(
     valid = np.ones(outer.height, dtype=np.bool_)
     low, high = np.full(outer.height, INT64_MIN), np.full(outer.height, INT64_MAX)
     for bound in search.lower:
-        limits, known = _integers(outer, bound.value, both)
-        valid &= known & (limits < INT64_MAX) if bound.strict else known
-        low = np.maximum(low, limits + 1 if bound.strict else limits)
+        limits, possible = _least(outer, bound, both)
+        valid &= possible
+        low = np.maximum(low, limits)
     for bound in search.upper:
-        limits, known = _integers(outer, bound.value, both)
-        valid &= known & (limits > INT64_MIN) if bound.strict else known
-        high = np.minimum(high, limits - 1 if bound.strict else limits)
+        limits, possible = _most(outer, bound, both)
+        valid &= possible
+        high = np.minimum(high, limits)
     start, stop = find_slices(rows, outer_groups, valid, low, high)
     return Band(rows.order, start, stop, search.flipped, rest)
+
+
+def _least(outer: pl.DataFrame, bound: _Bound, both: Schema) -> tuple[Int64Array, BoolArray]:
+    """The least values within a lower limit, and for which rows there can be any."""
+    limits, known = _integers(outer, bound.value, both)
+    return _added(limits, known, int(bound.strict) - bound.offset, above=False)
+
+
+def _most(outer: pl.DataFrame, bound: _Bound, both: Schema) -> tuple[Int64Array, BoolArray]:
+    """The greatest values within an upper limit, and for which rows there can be any."""
+    limits, known = _integers(outer, bound.value, both)
+    return _added(limits, known, -int(bound.strict) - bound.offset, above=True)
+
+
+def _added(limits: Int64Array, known: BoolArray, by: int, *, above: bool) -> tuple[Int64Array, BoolArray]:
+    """Limits and a number. One beyond all integers limits nothing, or leaves none, as it is a limit from above or from
+    below.
+    """
+    if not by:
+        return limits, known
+    beyond = limits > INT64_MAX - by if by > 0 else limits < INT64_MIN - by
+    sums = np.where(beyond, INT64_MAX if by > 0 else INT64_MIN, np.where(beyond, 0, limits) + by)
+    return sums, known & ~beyond if (by > 0) != above else known
 
 
 def _integers(frame: pl.DataFrame, term: Term, both: Schema) -> tuple[Int64Array, BoolArray]:

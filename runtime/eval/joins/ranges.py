@@ -259,8 +259,8 @@ def _dense(left: pl.Series, right: pl.Series) -> tuple[Int64Array, Int64Array] |
 class Slices:
     """The partners of each left row as a slice of the right rows: `order[start[i]:stop[i]]`, within one group.
 
-    `groups` ascends: the group of the row at each place. `from_first`: slices begin where their group does, else they
-    end there. `right` holds the right rows that can be partners at all.
+    `groups` ascends: the group of the row at each place. `from_first`: slices begin where their group does; `to_last`:
+    they end there. `right` holds the right rows that can be partners at all.
     """
 
     right: pl.DataFrame
@@ -269,6 +269,7 @@ class Slices:
     start: Int64Array
     stop: Int64Array
     from_first: bool
+    to_last: bool
 
     @property
     def sizes(self) -> Int64Array:
@@ -277,17 +278,17 @@ class Slices:
 
 
 def slices_of(left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts) -> Slices | None:
-    """The partners by equal keys and one range at most; None where there are few pairs with equal keys."""
+    """The partners by equal keys and ranges that limit one term; None where there are few pairs with equal keys."""
     if parts.right:
         right = right.filter(compile_term(conjunction(parts.right), both))
     groups = _groups(left.height, right.height, *_keys(left, right, both, parts.equalities))
     if _few_pairs(*groups):
         return None
-    (band,) = find_bands(left, right, both, parts, groups)
-    if band.flipped:
+    band, *others = find_bands(left, right, both, parts, groups)
+    if others or band.flipped or band.rest:
         return None
     start, stop = band.start, np.maximum(band.start, band.stop)
     if parts.left:
         stop = np.where(_true(left, compile_term(conjunction(parts.left), both)), stop, start)
-    from_first = not any(limit.left_first for limit in parts.ranges)
-    return Slices(right, band.order, groups[1][band.order], start, stop, from_first)
+    from_first, to_last = (not any(limit.left_first == below for limit in parts.ranges) for below in (True, False))
+    return Slices(right, band.order, groups[1][band.order], start, stop, from_first, to_last)

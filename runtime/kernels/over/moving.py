@@ -39,6 +39,22 @@ def least(at: Int64Array, low: Int64Array, high: Int64Array, key: Int64Array, va
     return places
 
 
+@compiled(OUT(INTS, INTS, BYTES, nb.boolean, nb.int64))
+def undercut(offsets: Int64Array, key: Int64Array, valid: UInt8Array, several: bool, shared: int) -> Int64Array:
+    """1 for rows that are never the least of a frame that reaches to the end of their partition, or further: they have
+    no value, or a later row has a key that is no greater.
+
+    `several`: the key `shared` is that of several values. Rows with it do not undercut each other.
+    """
+    found = np.ones(len(key), dtype=np.int64)
+    for p in range(len(offsets) - 1):
+        best = -1
+        for i in range(offsets[p + 1] - 1, offsets[p] - 1, -1):
+            if valid[i] and (best < 0 or key[i] < key[best] or (several and key[i] == shared and key[best] == shared)):
+                best, found[i] = i, 0
+    return found
+
+
 @compiled(OUT(INTS, INTS, INTS, INTS, BYTES, nb.int64))
 def distinct(
     at: Int64Array, low: Int64Array, high: Int64Array, number: Int64Array, valid: UInt8Array, different: int

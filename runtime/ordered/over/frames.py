@@ -76,13 +76,26 @@ class Framed:
             case _:
                 return {"v": gathered(rows, self._places(at, low, high, flags))}
 
+    def undercut(self, places: Int64Array, offsets: Int64Array) -> BoolArray:
+        """Which of the rows at places, by partition, are never the least or greatest of a frame to come."""
+        keys = self._keys()[places]
+        # Zeros of two signs have one key, and are told as they are.
+        zero = 0 if self.form is Form.LEAST else -1
+        is_double = self.argument.kind is TypeKind.DOUBLE
+        undercut: Int64Array = moving.undercut(offsets, keys, valid(self.rows)[places], is_double, zero)
+        return undercut == 1
+
+    def _keys(self) -> Int64Array:
+        """Integers of which the least is that of the least or the greatest value, whichever is asked for."""
+        keys = order_keys(self.rows, self.argument)
+        return keys if self.form is Form.LEAST else ~keys
+
     def _places(self, at: Int64Array, low: Int64Array, high: Int64Array, flags: UInt8Array) -> Int64Array:
         """Where the value of a frame stands; -1: it has none."""
         chosen: Int64Array
         rows, form, start, end = self.rows, self.form, low[at], high[at]
         if self.orders is None:
-            keys = order_keys(rows, self.argument)
-            chosen = moving.least(at, low, high, keys if form is Form.LEAST else ~keys, flags)
+            chosen = moving.least(at, low, high, self._keys(), flags)
         elif not self.by_place:
             keys = best_first(rows, self.orders, greatest=form is Form.LATEST)
             chosen = moving.least(at, low, high, keys, np.minimum(flags, valid(self.orders)))

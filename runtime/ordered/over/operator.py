@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.over import Over, OverColumn, wait_of
+from tidegate.algebra.functions.aggregates import Form
+from tidegate.algebra.ordered.over import FrameAggregate, Over, OverColumn, wait_of
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.time import Extended
@@ -25,6 +26,8 @@ from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.last_rows import is_of_last_rows, of_last_rows
 from tidegate.runtime.ordered.over.layout import TIME, layout_of
+from tidegate.runtime.ordered.over.queued.layout import queued_layout
+from tidegate.runtime.ordered.over.queued.operator import QueuedOperator
 from tidegate.runtime.ordered.over.values import Values, next_different
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
@@ -76,7 +79,7 @@ class OverOperator(KeptRowsOperator):
         result = _completed(self.node, values, rows, complete, ticks(after), reached)
         if self.noted is not None:
             self.noted.extend(_without_sum(self.node, values, rows))
-        kept = left.over(values)
+        kept = _without_undercut(self.node, values, left, reached).over(values)
         return replace(self, made=(before, kept)), result
 
     def _behind(self, state: KeptRows, rows: pl.DataFrame, reached: int) -> tuple[KeptExtract, Int64Array, Block]:
@@ -97,14 +100,21 @@ class OverOperator(KeptRowsOperator):
 class OverFamily(Family[Over]):
     node = Over
 
-    def start(self, ordered: OrderedStep) -> OverOperator:
+    def start(self, ordered: OrderedStep) -> OverOperator | QueuedOperator:
+        assert isinstance(ordered.node, Over)
+        layout = queued_layout(ordered.node)
+        return self._over(ordered) if layout is None else QueuedOperator.fresh(ordered, layout)
+
+    def _over(self, ordered: OrderedStep) -> OverOperator:
         assert isinstance(ordered.node, Over)
         node = ordered.node
         keys = Schema(tuple(node.input.schema[key] for key in node.keys))
         return OverOperator(ordered, KeptRows(keys, ROWS, layout_of(node).columns))
 
-    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> OverOperator:
+    def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> OverOperator | QueuedOperator:
         fresh = self.start(ordered)
+        if isinstance(fresh, QueuedOperator):
+            return fresh.loaded(tables)
         node, state = fresh.node, fresh.held
         if (stored := state.stored_in(tables)) is not None:
             places = stored.rows.get_column(PARTITION).to_numpy()
@@ -200,14 +210,49 @@ def _complete(node: Over, block: Block, end: int) -> Int64Array:
 
 def _left(node: Over, before: KeptExtract, block: Block, complete: Int64Array, reached: int) -> _Left:
     """What later rows need of the partitions."""
-    needs = [need_of(column) for column in node.columns]
-    rows = np.array([_ANY if need.rows is None else need.rows for need in needs], dtype=np.int64)
-    spans = np.array([_ANY if need.ticks is None else need.ticks for need in needs], dtype=np.int64)
-    starts, look, places = segments.kept_rows(block.offsets, block.time, complete, reached, rows, spans)
+    starts, look, places = _needed(node, block.offsets, block.time, complete, reached)
     of = np.repeat(np.arange(len(before.partitions)), block.offsets[1:] - starts)
     if node.waits:  # of which nobody knows until when, they are looked at when there are no more rows
         look = np.where(starts < block.offsets[1:], np.minimum(look, EVER), NO_LOOK)
     return _Left(before.partitions, places, of, look)
+
+
+def _needed(
+    node: Over, offsets: Int64Array, time: Int64Array, complete: Int64Array, reached: int
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Of which rows on later ones need those of each partition, when that is to be looked at, and the places."""
+    needs = [need_of(column) for column in node.columns]
+    rows = np.array([_ANY if need.rows is None else need.rows for need in needs], dtype=np.int64)
+    spans = np.array([_ANY if need.ticks is None else need.ticks for need in needs], dtype=np.int64)
+    starts, look, places = segments.kept_rows(offsets, time, complete, reached, rows, spans)
+    return starts, look, places
+
+
+def _without_undercut(node: Over, values: Values, left: _Left, reached: int) -> _Left:
+    """Without the rows that no frame to come yields, as a later one is less, or greater, where nothing else is asked
+    of frames that reach back. The last rows of each partition are left to other columns.
+    """
+    spans = [column for column in node.columns if need_of(column).ticks is not None]
+    best = [column.aggregate for column in spans if isinstance(column, FrameAggregate) and _is_best(column)]
+    if node.waits or not spans or len(best) < len(spans):
+        return left
+    partitions = np.arange(len(left.partitions) + 1)
+    offsets = np.searchsorted(left.of, partitions)
+    last = max((need.rows or 0 for need in map(need_of, node.columns) if need.ticks is None), default=0)
+    undercut = np.arange(len(left.of)) < offsets[left.of + 1] - last
+    for aggregate in best:
+        undercut &= values.framed(aggregate).undercut(left.places, offsets)
+    if not undercut.any():
+        return left
+    of, places, time = left.of[~undercut], left.places[~undercut], values.block.time
+    # All are needed; when the first of them no longer is may be later.
+    _, look, _ = _needed(node, np.searchsorted(of, partitions), time[places], time[places], reached)
+    return replace(left, places=places, of=of, look=look)
+
+
+def _is_best(column: FrameAggregate) -> bool:
+    """Whether it is the least or greatest value of a frame."""
+    return column.aggregate.entry.form in (Form.LEAST, Form.GREATEST)
 
 
 def _completed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,18 @@ class RowQueues(RowArrays):
 
     def count(self, partitions: Int64Array) -> Int64Array:
         return self._count[partitions].astype(np.int64)
+
+    def places(self, partitions: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Where the rows of each of these partitions begin in the arrays of columns, and how many it has."""
+        return self._first[partitions], self.count(partitions)
+
+    def numbers(self, column: str) -> np.ndarray[Any, Any]:
+        """A column of numbers without NULLs, at all places."""
+        return self._columns[column].numbers
+
+    def values(self, column: str, at: Int64Array) -> pl.Series:
+        """The values of a column at some places."""
+        return self._columns[column].take(at)
 
     def up_to(self, partitions: Int64Array, column: str, bound: Int64Array) -> Int64Array:
         """How many rows of each partition have at most this value in a column by which its rows ascend."""

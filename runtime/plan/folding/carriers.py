@@ -10,9 +10,9 @@ from tidegate.algebra.functions.aggregates import Aggregate, Form, Function, agg
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
 from tidegate.algebra.typed.operations import resolve, term_type
-from tidegate.algebra.types import BIGINT, NULL
+from tidegate.algebra.types import BIGINT, DOUBLE, NULL
 
-ADDS: Final = (Form.COUNT, Form.INTEGER_SUM)
+ADDS: Final = (Form.COUNT, Form.INTEGER_SUM, Form.DOUBLE_SUM)
 ONE: Final = Lit(1, BIGINT)
 ZERO: Final = Lit(0, BIGINT)
 Product = Literal["mul", "try_mul"]
@@ -23,8 +23,9 @@ class Carrier:
     """The columns by which a row stands for others, at some place of a tree.
 
     `number` is the column with how many it stands for, None where no aggregate needs it. `parts` has by aggregate the
-    columns of its partial results: `n`, `s`, `v`, `by`. `times` has by aggregate the column with how often they count,
-    where that is not once. `several`: whether such a number is a product.
+    columns of its partial results: `n`, `s`, `v`, `by`, and `c`, what a sum of doubles has lost. `times` has by
+    aggregate the column with how often they count, where that is not once. `several`: whether such a number is a
+    product.
     """
 
     names: tuple[str, ...]
@@ -59,6 +60,8 @@ def part_terms(aggregate: Aggregate, form: Form, x: Term | None, t: Term | None,
         parts: dict[str, Term] = {}
         if form is Form.COUNT or aggregate.entry.averages:
             parts["n"] = call("if", call("is_null", x), ZERO, ONE) if resolve(x, schema).nullable else ONE
+        if form is Form.DOUBLE_SUM:
+            parts |= {"s": x, "c": Lit(0.0, DOUBLE)}
         if form is Form.INTEGER_SUM:
             type_ = aggregate_type(replace(aggregate, function=Function.SUM), term_type(x, schema), None)
             parts["s"] = x if type_ == term_type(x, schema) else call("coalesce", x, Lit(None, type_))

@@ -47,16 +47,20 @@ class Fold:
 
     `keys` are the terms over stored columns that tell classes apart, beside truth values. `added` are columns that
     stand for several rows, each with the term that gives it for one row; `merged` says, by the name of the column, how
-    those of a class merge. All other columns of a class are those of one of its rows: with `best` of that which has the
-    best value there. `settling` tells apart what has to be settled, whatever the names of a result's instants.
+    those of a class merge; a sum in the order of another column takes what that one loses. Columns `sketched` have
+    values of sketches, whose places tell classes apart, too: of the values at a place one serves for all, the one with
+    the greatest number where that counts. All other columns of a class are those of one of its rows: with `best` of
+    that which has the best value there. `settling` tells apart what has to be settled, whatever the names of a
+    result's instants.
 
-    Folds that agree in `keys`, `best` and `settling` are one: rows are folded once they are settled for every reader,
-    each by the progress of its query.
+    Folds that agree in `keys`, `sketched`, `best` and `settling` are one: rows are folded once they are settled for
+    every reader, each by the progress of its query.
     """
 
     keys: tuple[Term, ...]
     added: tuple[tuple[str, Term], ...]
     merged: tuple[Aggregate, ...]
+    sketched: tuple[str, ...]
     best: tuple[str, Best] | None
     settling: tuple[object, ...]
     readers: tuple[FoldReader, ...] = field(compare=False, metadata={"advice": True})

@@ -30,10 +30,10 @@ from tidegate.algebra.rewrites.totals import Total, halves
 from tidegate.algebra.schema import Attribute, Schema, unused_mark
 from tidegate.algebra.terms import Attr, Lit, Term, call
 from tidegate.algebra.typed.operations import resolve
-from tidegate.algebra.types import BIGINT
+from tidegate.algebra.types import BIGINT, DOUBLE
 from tidegate.analysis.state.folding.classes import payload_of
 from tidegate.analysis.state.folding.foldable import Foldable
-from tidegate.analysis.state.folding.region import Step, own_parts, region
+from tidegate.analysis.state.folding.region import Step, later_ofs, own_parts, region, without
 from tidegate.runtime.plan.folding.carriers import ADDS, ONE, ZERO, Carrier, form_of, part_terms, times
 from tidegate.runtime.plan.folding.carriers import Product as ProductOf
 from tidegate.runtime.plan.folding.fold import Fold, FoldReader, settling
@@ -127,6 +127,7 @@ def _fold(query: str, of: _CarriedColumns, foldable: Foldable) -> Fold:
         tuple(sorted(of.keys, key=repr)),
         tuple(sorted((stored[name], term) for name, term in of.added.items())),
         tuple(sorted(merged, key=lambda partial: partial.name)),
+        tuple(sorted(stored[partial.name] for partial in of.merged if partial.entry.sketch is not None)),
         None if dominance is None else (dominance.attribute, dominance.best),
         settling(foldable),
         (FoldReader(query, of.leaf, foldable),),
@@ -134,15 +135,24 @@ def _fold(query: str, of: _CarriedColumns, foldable: Foldable) -> Fold:
 
 
 def _carried(tree: Node, leaf: int, folding: Foldable, mark: str) -> _CarriedColumns:
-    leaf_region = region(tree, leaf)
+    leaf_region, schema = region(tree, leaf), occurrences(tree)[leaf].schema
     assert leaf_region is not None
-    columns = _CarriedColumns(leaf, occurrences(tree)[leaf].schema, mark)
+    settled = [settled.term for settled in folding.terms]
+    for later in later_ofs(leaf_region):
+        # To aggregates a settled term is one of other rows.
+        if any((later.name, later.term) == (one.name, one.term) for one in settled):
+            leaf_region = without(leaf_region, later, schema)
+            break
+    columns = _CarriedColumns(leaf, schema, mark)
     columns.keys |= dict.fromkeys(read.term for read in folding.classes.read)
     if leaf_region.sink is not None and isinstance(leaf_region.sink.node, Group):
         for number, aggregate in enumerate(leaf_region.sink.node.aggregates):
             _carry(columns, number, aggregate, leaf_region.sink)
-        adding = (a for a in leaf_region.sink.node.aggregates if _form(a, leaf_region.sink) in ADDS)
-        if any(a.name not in columns.parts for a in adding):
+        counting = (
+            a.entry.counts_by or (_form(a, leaf_region.sink) in ADDS and a.name not in columns.parts)
+            for a in leaf_region.sink.node.aggregates
+        )
+        if any(counting):
             columns.number = columns.column("m", ONE, Function.SUM)
     return columns
 
@@ -174,15 +184,21 @@ def _parts(
 ) -> dict[str, str]:
     terms = part_terms(aggregate, form, x, t, columns.schema)
     if x is not None and form in ADDS:
-        return {part: columns.column(f"{part}{number}", term, Function.SUM) for part, term in terms.items()}
+        added = {
+            part: columns.column(f"{part}{number}", term, Function.SUM) for part, term in terms.items() if part != "c"
+        }
+        if "c" in terms:
+            added["c"] = columns.column(f"c{number}", terms["c"], Function.SUM, added["s"])
+        return added
     parts = {}
     if "by" in terms:
         parts["by"] = columns.column(f"t{number}", terms["by"], _ENDS[form])
     if "v" in terms and "by" in terms:
         parts["v"] = columns.column(f"v{number}", terms["v"], aggregate.function, parts["by"])
     elif "v" in terms:
-        # Of equal orders the smallest value counts.
+        # Of equal orders the smallest value counts. A sketch's values are told apart by its places.
         function = Function.MAX if form is Form.GREATEST else Function.MIN
+        function = aggregate.function if form is Form.SKETCH else function
         parts["v"] = columns.column(f"v{number}", terms["v"], function)
     return parts
 
@@ -270,12 +286,17 @@ class _WeightedAggregates:
                     aggregate = replace(aggregate, argument=Attr(parts["v"]))
                 if "by" in parts:
                     aggregate = replace(aggregate, by=Attr(parts["by"]))
+            if aggregate.entry.counts_by:
+                aggregate = replace(aggregate, by=self.rows())
             self.aggregates.append(aggregate)
             return
         parts = next((carrier.parts[aggregate.name] for carrier in self.carried if aggregate.name in carrier.parts), {})
         if form is Form.COUNT:
             rows = self.padded(number) if argument is None else None
             self.finished[aggregate.name] = self.count(number, aggregate, parts) if rows is None else rows
+            return
+        if "c" in parts:
+            self.finished[aggregate.name] = self.of_doubles(number, aggregate, parts)
             return
         times = self.times(aggregate)
         value = Attr(parts["s"]) if "s" in parts else argument
@@ -310,6 +331,19 @@ class _WeightedAggregates:
         total = self.total(number, counted).term(lenient=False)
         too_many = call("mul", call("greatest", beyond, _MANY), _MANY)
         return call("if", call("eq", beyond, ZERO), call("coalesce", total, ZERO), too_many)
+
+    def of_doubles(self, number: int, aggregate: Aggregate, parts: Mapping[str, str]) -> Term:
+        """The sum or the mean of doubles. What sums of classes have lost is added up by itself."""
+        total, lost = (self.add_aggregate(number, part, Function.SUM, Attr(parts[part])) for part in ("s", "c"))
+        whole = call("add", total, call("coalesce", lost, Lit(0.0, DOUBLE)))
+        if not aggregate.entry.averages:
+            return whole
+        counted = call("greatest", self.count(number, aggregate, parts), ONE)
+        return call("try_div", whole, call("cast_double", counted))
+
+    def rows(self) -> Term | None:
+        """How many rows a row stands for. None: one."""
+        return times(self.schema, [carrier.number for carrier in self.carried])
 
     def times(self, aggregate: Aggregate, product_of: ProductOf = "mul") -> Term | None:
         """How often a row counts for an aggregate beside the partial results of it. None: once."""

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tidegate.runtime.kernels.over import moving, running, segments
+from tidegate.runtime.kernels.over import moving, queued, running, segments
 from tidegate.runtime.kernels.partitions.rows import NEVER, first_tie, mark, segmented, up_to
 
 #: Sizes of partitions: kept rows, and new ones.
@@ -206,6 +206,80 @@ def test_values_over_frames_that_move(before: int, after: int, seed: int) -> Non
         assert different[k] == len({int(keys[j]) for j in own})
         assert best[k] == min(own, key=lambda j: keys[j], default=-1)
         assert Fraction(sums[k]) + Fraction(lost[k]) == sum(Fraction(doubles[j]) for j in own)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("several", [False, True])
+def test_rows_are_undercut_by_later_ones_that_are_no_greater(seed: int, several: bool) -> None:
+    offsets, _, _, rng = block(seed)
+    count = int(offsets[-1])
+    key, valid = rng.integers(0, 3, count), rng.integers(0, 2, count).astype(np.uint8)
+    found = moving.undercut(offsets, key, valid, several, 0)
+    for own in partitions(offsets):
+        for i in own:
+            after = [j for j in own if j > i and valid[j]]
+            less = [j for j in after if key[j] < key[i] or (key[j] == key[i] and not (several and key[i] == 0))]
+            assert found[i] == (not valid[i] or bool(less))
+
+
+def queue(seed: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, list[list[int]], np.random.Generator]:
+    """What kernels of queues take of partitions: places and numbers of the kept rows, which stand among others, times of
+    kept and of new rows; and for each partition the places of its rows in arrays of kept and then new ones.
+    """
+    rng = np.random.default_rng(seed)
+    first = np.cumsum([2, *(kept + 3 for kept, _ in SIZES[:-1])])
+    count = np.array([kept for kept, _ in SIZES])
+    base = np.where(count > 0, rng.integers(1, 14, len(SIZES)), 1)
+    offsets = np.cumsum([0, *(new for _, new in SIZES)])
+    width = int(first[-1] + count[-1] + 3)
+    own = [
+        [*range(f, f + c), *range(width + o, width + e)]
+        for f, c, o, e in zip(first.tolist(), count.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    ]
+    time = np.zeros(width + int(offsets[-1]), dtype=np.int64)
+    for rows in own:
+        time[rows] = np.sort(rng.integers(0, 12, len(rows)))
+    return [first, count, base, offsets], time[:width], time[width:], own, rng
+
+
+def blocks(numbers: list[int]) -> list[range]:
+    """The places of the rows of each block, by that of its last row: those that are still there."""
+    sizes = [number & -number for number in numbers]
+    return [range(max(0, place - size + 1), place + 1) for place, size in enumerate(sizes)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("before", [0, 2, 20])
+def test_values_over_frames_of_queues(before: int, seed: int) -> None:
+    (first, count, base, offsets), kept_time, time, own, rng = queue(seed)
+    width, new = len(kept_time), len(time)
+    low, high = np.empty(new, dtype=np.int64), np.empty(new, dtype=np.int64)
+    queued.frames(first, count, offsets, kept_time, time, before, low, high)
+    times, value = np.concatenate([kept_time, time]), rng.integers(0, 4, width + new)
+    valid = rng.integers(0, 3, width + new) > 0
+    value = np.where(valid, value, 0)
+    sums, best = np.zeros(width + new), np.zeros(width + new, dtype=np.int64)
+    for p, rows in enumerate(own):
+        numbers = [int(base[p]) + place for place in range(len(rows))]
+        for place, block_ in enumerate(blocks(numbers)):
+            sums[rows[place]] = sum(value[rows[k]] for k in block_)
+            least = min((k for k in block_ if valid[rows[k]]), key=lambda k: value[rows[k]], default=None)
+            best[rows[place]] = 0 if least is None else numbers[least] * (1 if valid[rows[place]] else -1)
+    doubles, flags = value.astype(float), valid[width:].astype(np.uint8)
+    made, lost, total, rest = (np.zeros(new) for _ in range(4))
+    ours = (first, count, base, offsets, low, high)
+    zeros = np.zeros(width)
+    queued.add_doubles(*ours, doubles[:width], sums[:width], zeros, doubles[width:], flags, made, lost, total, rest)
+    bests, found = np.zeros(new, dtype=np.int64), np.zeros(new, dtype=np.int64)
+    queued.least(*ours, value[:width], best[:width], value[width:], flags, bests, found)
+    assert made.tolist() == sums[width:].tolist()
+    assert bests.tolist() == best[width:].tolist()
+    for p, rows in enumerate(own):
+        for i in range(offsets[p], offsets[p + 1]):
+            near = [k for k, row in enumerate(rows) if 0 <= time[i] - times[row] <= before]
+            assert near == list(range(low[i], high[i]))
+            assert total[i] == sum(value[rows[k]] for k in near)
+            assert found[i] == min((k for k in near if valid[rows[k]]), key=lambda k: value[rows[k]], default=-1)
 
 
 def test_ties_are_found_within_partitions_alone() -> None:

@@ -22,6 +22,7 @@ from tidegate.algebra.typed.terms import type_range
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
 from tidegate.runtime.engines.spark.eval.functions.shared import (
+    counted_sketches,
     merged_sketches,
     sketch_entries,
     sketch_results,
@@ -119,6 +120,8 @@ def _lift(state: State) -> Sequence[Column]:
             lifted = ((F.lit(1) if counts_rows else value.isNotNull()).cast("bigint"),)
         case Form.DISTINCT | Form.LEAST | Form.GREATEST:
             lifted = (value,)
+        case Form.SKETCH if state.aggregate.by is not None:
+            lifted = (counted_sketches(state.argument)(F.struct(value.alias("v"), order.alias("by"))),)
         case Form.SKETCH:
             lifted = (sketch_entries(state.sketch, state.argument)(value),)
         case Form.WHOLE:

@@ -80,6 +80,17 @@ def sketch_entries(sketch: Sketch, argument: DataType) -> Callable[[Column], Col
     return _over_batches(computed, "bigint")
 
 
+def counted_sketches(argument: DataType) -> Callable[[Column], Column]:
+    """The sketches of values that count several times."""
+
+    def computed(pairs: pl.Series) -> pl.Series:
+        from tidegate.runtime.eval.aggregates.sketches import counted
+
+        return counted(argument, pairs)
+
+    return _over_batches(computed, "string")
+
+
 def merged_sketches(sketch: Sketch) -> Callable[[Column], Column]:
     """The sketches of groups, over lists of places or of sketches."""
 

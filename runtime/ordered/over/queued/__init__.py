@@ -1,0 +1,1 @@
+"""Computes sums of frames that move without going over the rows that stay in them."""
