@@ -133,15 +133,25 @@ def latest_of_paper() -> tg.Relation:
     return w.select("segment", minute=w.end, lav=lav, cars=tg.when(w["at"] == w.end, w.cars, 0))
 
 
-def accidents() -> tg.Relation:
-    """The places at which at least two cars stand at the last second before a minute."""
+def stopped() -> tg.Relation:
+    """The reports of cars that stand: from the fourth one in a row from one place on."""
     r = on_road.as_("r")
     still = r.where(r.stays).select(r.vid, r.time, r.last, r.place)
     still = still.over(
         by="vid", order="time", t1=tg.lag(still.time), t2=tg.lag(still.time, 2), last1=tg.lag(still["last"])
     )
-    s = still.where(still.last == still.t1, still.last1 == still.t2).as_("s")
-    m = r.where(r.stayed, ~r.stays).select(r.vid, r.time).as_("m")
+    return still.where(still.last == still.t1, still.last1 == still.t2).select("vid", "time", "place")
+
+
+def leaving() -> tg.Relation:
+    """The first reports of cars from elsewhere, or after a minute of silence, than those that stayed."""
+    r = on_road.as_("r")
+    return r.where(r.stayed, ~r.stays).select(r.vid, r.time)
+
+
+def accidents() -> tg.Relation:
+    """The places at which at least two cars stand at the last second before a minute."""
+    s, m = stopped().as_("s"), leaving().as_("m")
     border = tg.tumbling(s.time, 60)
     standing = s.anti_join(m, m.vid == s.vid, s.time < m.time, m.time < border)
     a = standing.group_by(s.place, minute=border).agg(cars=tg.count_distinct(s.vid))
