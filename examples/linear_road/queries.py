@@ -43,10 +43,13 @@ def driving() -> tg.Relation:
 
     `begins`: a trip does; `enters`: a segment; `stays`: where it was a minute ago at most; `stayed`: did so before.
     `comes`: the report before was of another segment or minute; `again`: one before that may have been of this one.
+
+    What is computed between the two calls of `over` always has a value, so both are one operator.
     """
     r = reports()
-    r = r.over(by="vid", order="time", before=tg.lag(r.place), last=tg.lag(r.time))
-    again = (lane(r.place) == ENTRY) & ((lane(r.before) != ENTRY) | (r.time - r.last > SILENCE))
+    near = tg.lag(r.place, within=SILENCE)
+    r = r.over(by="vid", order="time", before=tg.lag(r.place), near=near, last=tg.lag(r.time))
+    again = (lane(r.place) == ENTRY) & ((lane(r.before) != ENTRY) | r.near.is_null())
     r = r.with_(begins=tg.when(r.last.is_null(), lane(r.place) != EXIT, again))
     out = r.before.is_null() | (lane(r.before) == EXIT)
     travels = lane(r.place).between(ENTRY + 1, EXIT - 1)
@@ -55,7 +58,7 @@ def driving() -> tg.Relation:
         comes=r.begins | (segment(r.place) != segment(r.before)) | (minute != r.last // 60),
         state=tg.when(r.begins, 1, tg.when(out, 0, tg.lit(None).cast("bigint"))),
         enters=r.begins | (segment(r.place) != segment(r.before)),
-        stays=tg.coalesce((r.place == r.before) & travels & (r.time - r.last <= SILENCE), tg.lit(False)),
+        stays=tg.coalesce((r.place == r.near) & travels, tg.lit(False)),
     )
     r = r.over(
         by="vid", order="time", on=tg.last(r.state, by=r.time), stayed=tg.lag(r.stays), earlier=tg.lag(r["last"])

@@ -25,7 +25,7 @@ from tidegate.runtime.state.segments import FANOUT, covering, tier_of
 from tidegate.runtime.state.store.interface import FileRef, Store
 
 #: The layout of what an operator keeps.
-VERSION: Final = 4
+VERSION: Final = 5
 #: So many rows are written whole in every batch: a delta would cost as much.
 SMALL: Final = 1024
 
