@@ -254,6 +254,14 @@ GROUP = Group(
             "min(to_merge(rows), len(rows) - old)",
             "to_merge(rows)",
         ),
+        bug("a border of integers is written in too few bytes", STATE, "if bits < most)", "if bits <= most)"),
+        bug("integers are written in many bytes", STATE, "    if table.num_rows <= SMALL:\n", "    if True:\n"),
+        bug(
+            "integers that were written in few bytes are read as such",
+            STATE,
+            "return rows.cast(dict.fromkeys(narrow, pl.Int64)) if narrow else rows",
+            "return rows",
+        ),
         bug("large deltas are merged", STATE, "while count > 1 and sum(rows[-count:]) > most:", "while False:"),
         bug(
             "numbered anew, partitions have the numbering that they had",
