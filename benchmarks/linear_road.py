@@ -18,6 +18,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -35,6 +36,8 @@ from benchmarks.linear_road_answers import LIMITS, Tally, wanted
 from benchmarks.linear_road_input import ahead, before, own_rows
 from examples.linear_road.queries import DISTANCES, program
 from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, Sink
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ordered.row_operator import RowOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Measured:
     seconds: float
     longest: float
     right: bool
+    bytes: float
+    """Bytes of memory that operators hold, for each car that there ever was."""
 
     @property
     def row(self) -> float:
@@ -79,15 +84,33 @@ def measure(total: int, chosen: argparse.Namespace, folder: Path) -> Measured:
             session.step()
             taken.append(time.process_time() - used)
         kept = sum(session.live_rows().values())
+        held = held_bytes(session)
     right = tally.right(wanted(own_rows("last", distinct, start, end), start), total)
     rows, spent = sum(second.rows for second in seconds), sum(taken)
-    made = Measured(total, rows, spent, max(taken), right)
+    made = Measured(total, rows, spent, max(taken), right, sum(held.values()) / cars)
     print(
         f"{total} roads, {rows / (end - start):,.0f} rows/s for {end - start} s in {len(taken)} batches; {cars:,} cars "
         f"before, {kept:,} rows kept: {rows / spent:,.0f} rows/s of one core, {made.row:.2f} µs a row, "
         f"longest batch {made.longest:.2f} s; answers {'right' if right else 'WRONG'}"
     )
+    print(f"  {made.bytes:.0f} bytes a car: {of_each(held, cars)}")
     return made
+
+
+def held_bytes(session: Session) -> dict[str, int]:
+    """The bytes of memory that the operators of queries hold by car, by query."""
+    known = session._runner.executor.operators.known
+    operators = {name: one.operator for name, one in known.items()}
+    return {
+        name: operator.settled().nbytes
+        for name, operator in operators.items()
+        if isinstance(operator, RowOperator) and "vid" in operator.settled().partitions.schema
+    }
+
+
+def of_each(held: Mapping[str, int], cars: int) -> str:
+    """What each operator holds for a car, the most first."""
+    return ", ".join(f"{name} {held[name] / cars:.1f}" for name in sorted(held, key=held.__getitem__, reverse=True))
 
 
 def counting(tally: Tally, name: str) -> CallbackSink:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,8 +20,8 @@ from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import DiscardSink, Sink
 from tidegate.runtime.engines.embedded.session import Session
 
-#: Seconds between two looks for files, and for what a query on Spark has done.
-PAUSE = 0.005
+#: Seconds between two looks whether a query on Spark is still at work.
+LOOK = 1.0
 _STATICS = {"Distances": DISTANCES}
 _UNREAD: dict[str, Sink] = {query.stream: DiscardSink() for query in program.definition.queries}
 
@@ -51,8 +52,11 @@ class Engine(Protocol):
     def kept(self) -> int:
         """Rows that are kept."""
 
-    def consume(self, rows: int, until: float = float("inf")) -> None:
-        """Returns once so many further rows are answered, or at an instant of `time.monotonic`."""
+    def consume(self, rows: int, until: float = float("inf"), handed: threading.Event | None = None) -> None:
+        """Returns once so many further rows are answered, or at an instant of `time.monotonic`.
+
+        Files are there, or come as `handed` says.
+        """
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...
@@ -120,13 +124,14 @@ class Embedded(_Batches):
         gc.collect()
         gc.freeze()  # as `tidegate start` does: a full collection looks at all that is loaded
 
-    def consume(self, rows: int, until: float = float("inf")) -> None:
-        wanted = self.rows + rows
+    def consume(self, rows: int, until: float = float("inf"), handed: threading.Event | None = None) -> None:
+        wanted, coming = self.rows + rows, threading.Event() if handed is None else handed
         while self.rows < wanted and time.monotonic() < until:
+            coming.clear()  # before the look: what comes after it is waited for no more
             if self._session.waiting_files():
                 self._session.step()
             else:
-                time.sleep(PAUSE)
+                _wait(coming, until)
 
     def _written_here(self, folder: Path) -> dict[str, Sink]:
         """Functions that write what a directory has of a session with a checkpoint."""
@@ -160,6 +165,7 @@ class OnSpark(_Batches):
         self, folder: Path, parts: Iterable[pl.DataFrame], memory: str = "2g", driver_bytes: int | None = None
     ) -> None:
         super().__init__()
+        self._noted = threading.Event()
         make_state(folder / "state", parts)
         spark = tg.spark_session("linear-road", master="local[2]", config={"spark.driver.memory": memory})
         self._query = program.start(
@@ -173,19 +179,29 @@ class OnSpark(_Batches):
             on_batch=self.note,
         )
 
-    def consume(self, rows: int, until: float = float("inf")) -> None:
+    def note(self, report: BatchReport) -> None:
+        super().note(report)
+        self._noted.set()
+
+    def consume(self, rows: int, until: float = float("inf"), handed: threading.Event | None = None) -> None:
         wanted = self.rows + rows
         while self.rows < wanted and time.monotonic() < until:
             if not self._query.isActive:
                 self._query.awaitTermination()  # which raises what has ended it
                 return
-            time.sleep(PAUSE)
+            _wait(self._noted, min(until, time.monotonic() + LOOK))
+            self._noted.clear()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._query.stop()
+
+
+def _wait(event: threading.Event, until: float) -> None:
+    """Returns once an event is set, or at an instant of `time.monotonic`."""
+    event.wait(None if until == float("inf") else max(0.0, until - time.monotonic()))
 
 
 def _source(folder: Path) -> tg.Source:

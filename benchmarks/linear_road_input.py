@@ -87,6 +87,8 @@ class Feeder:
     def __init__(self, seconds: Sequence[Second], source: Path) -> None:
         self._seconds, self._source = seconds, source
         self._stopped = threading.Event()
+        self.handed = threading.Event()
+        """Set as a second is handed over; whoever waits for the next one clears it."""
         self._thread = threading.Thread(target=self._feed, name="linear-road-feeder", daemon=True)
         self.began = 0.0
         """When the first second began, by `time.monotonic`."""
@@ -109,6 +111,7 @@ class Feeder:
             if self._stopped.wait(max(0.0, self.at(second.time + 1) - time.monotonic())):
                 return
             second.hand_over(self._source)
+            self.handed.set()
 
 
 def _parts(rows: pl.DataFrame, most: int) -> Iterator[pl.DataFrame]:

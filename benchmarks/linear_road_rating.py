@@ -143,7 +143,7 @@ def trial(roads: int, stretch: Stretch, engine: Start, answers: Wanted, folder: 
         warm(running, warming, source)
         since, used = len(running.batches), cpu_seconds(family(os.getpid()))
         with Feeder(timed, source) as feeder:
-            running.consume(sum(outcome.rates), feeder.at(stretch.end) + PATIENCE)
+            running.consume(sum(outcome.rates), feeder.at(stretch.end) + PATIENCE, feeder.handed)
             outcome.fed = time.monotonic() - feeder.began
         outcome.cores = (cpu_seconds(family(os.getpid())) - used) / outcome.fed
         outcome.memory = resident_bytes(family(os.getpid()))

@@ -289,6 +289,7 @@ OTHERS = {
     "plan.lower.MOST_CONDITIONS": "bits of an integer: tests/runtime/test_event_runs.py",
     "ingest.raw_rows._CONTINUED": "a byte",
     "ingest.raw_rows._MOST_BYTES": "a limit of Arrow's offsets",
+    "kernels.partition_numbers._LARGE_RANGE": "a limit of the integers of a table",
     "ordered.row_arrays.MOST_OF_A_ROW": "a limit beyond which an instant is refused",
     "ordered.row_arrays.MOST_IN_ALL": "likewise, of several",
     "batch.increments.ENDLESS": "a limit beyond which a program is refused",

@@ -179,7 +179,8 @@ def _bound(node: Over) -> str:
         return f"{ROWS}: unbounded: missing next_different(..., within=)"
     waiting = max((wait.rows for wait in waits if wait.rows is not None and wait.ticks is None), default=0)
     lasting = max((need.rows for need in needs if need.rows is not None and need.ticks is None), default=0)
-    spans = [need.ticks for need in needs if need.ticks is not None]
+    # Of so many last rows those that a column needs for a while only are some of those that stay.
+    spans = [need.ticks for need in needs if need.ticks is not None and not (need.rows and need.rows <= lasting)]
     ahead = [wait.ticks for wait in waits if wait.ticks is not None]
     summands = [f"{_partitions(node)}{lasting + waiting:,}"] if lasting + waiting else []
     if spans or ahead:

@@ -38,7 +38,7 @@ SPREAD = 4.5  # miles an hour, by which cars differ from these
 FEW, MANY = 40, 120  # cars of a segment from which on traffic slows down, and with which it goes with BUSY
 COMES_BACK, AWAY, LONGER = 0.1, 900, 600  # share of the cars that leave; seconds at least, and more in the mean
 LATER = 7  # seconds after its exit a car still reports
-CARS, QUESTIONS = 1_000_000, 10_000_000  # of a road; more than it ever has
+CARS, QUESTIONS = 500_000, 10_000_000  # of a road; more than it ever has
 TYPES = {"time": np.int32, "vid": np.int32, "pos": np.int32, "qid": np.int64, "seg": np.int8, "xway": np.int16}
 
 

@@ -43,10 +43,13 @@ def driving() -> tg.Relation:
 
     `begins`: a trip does; `enters`: a segment; `stays`: where it was a minute ago at most; `stayed`: did so before.
     `comes`: the report before was of another segment or minute; `again`: one before that may have been of this one.
+
+    What is computed between the two calls of `over` always has a value, so both are one operator.
     """
     r = reports()
-    r = r.over(by="vid", order="time", before=tg.lag(r.place), last=tg.lag(r.time))
-    again = (lane(r.place) == ENTRY) & ((lane(r.before) != ENTRY) | (r.time - r.last > SILENCE))
+    near = tg.lag(r.place, within=SILENCE)
+    r = r.over(by="vid", order="time", before=tg.lag(r.place), near=near, last=tg.lag(r.time))
+    again = (lane(r.place) == ENTRY) & ((lane(r.before) != ENTRY) | r.near.is_null())
     r = r.with_(begins=tg.when(r.last.is_null(), lane(r.place) != EXIT, again))
     out = r.before.is_null() | (lane(r.before) == EXIT)
     travels = lane(r.place).between(ENTRY + 1, EXIT - 1)
@@ -55,7 +58,7 @@ def driving() -> tg.Relation:
         comes=r.begins | (segment(r.place) != segment(r.before)) | (minute != r.last // 60),
         state=tg.when(r.begins, 1, tg.when(out, 0, tg.lit(None).cast("bigint"))),
         enters=r.begins | (segment(r.place) != segment(r.before)),
-        stays=tg.coalesce((r.place == r.before) & travels & (r.time - r.last <= SILENCE), tg.lit(False)),
+        stays=tg.coalesce((r.place == r.near) & travels, tg.lit(False)),
     )
     r = r.over(
         by="vid", order="time", on=tg.last(r.state, by=r.time), stayed=tg.lag(r.stays), earlier=tg.lag(r["last"])
@@ -133,15 +136,25 @@ def latest_of_paper() -> tg.Relation:
     return w.select("segment", minute=w.end, lav=lav, cars=tg.when(w["at"] == w.end, w.cars, 0))
 
 
-def accidents() -> tg.Relation:
-    """The places at which at least two cars stand at the last second before a minute."""
+def stopped() -> tg.Relation:
+    """The reports of cars that stand: from the fourth one in a row from one place on."""
     r = on_road.as_("r")
     still = r.where(r.stays).select(r.vid, r.time, r.last, r.place)
     still = still.over(
         by="vid", order="time", t1=tg.lag(still.time), t2=tg.lag(still.time, 2), last1=tg.lag(still["last"])
     )
-    s = still.where(still.last == still.t1, still.last1 == still.t2).as_("s")
-    m = r.where(r.stayed, ~r.stays).select(r.vid, r.time).as_("m")
+    return still.where(still.last == still.t1, still.last1 == still.t2).select("vid", "time", "place")
+
+
+def leaving() -> tg.Relation:
+    """The first reports of cars from elsewhere, or after a minute of silence, than those that stayed."""
+    r = on_road.as_("r")
+    return r.where(r.stayed, ~r.stays).select(r.vid, r.time)
+
+
+def accidents() -> tg.Relation:
+    """The places at which at least two cars stand at the last second before a minute."""
+    s, m = stopped().as_("s"), leaving().as_("m")
     border = tg.tumbling(s.time, 60)
     standing = s.anti_join(m, m.vid == s.vid, s.time < m.time, m.time < border)
     a = standing.group_by(s.place, minute=border).agg(cars=tg.count_distinct(s.vid))

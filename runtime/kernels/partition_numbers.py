@@ -21,6 +21,8 @@ _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 #: table takes up to half as much memory, and a look two places of it.
 _SMALL_RANGE = 1 << 22
 _SPARSE = 16
+#: Places of a table are 32-bit integers, also with some room on both sides.
+_LARGE_RANGE = 1 << 30
 _TWO = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
@@ -29,12 +31,16 @@ class PartitionNumbers:
 
     def __init__(self, keys: Int64Array | None = None) -> None:
         """Starts from the keys seen before, in the order of their numbers."""
-        self._keys = np.empty(0, dtype=np.int64) if keys is None else np.array(keys, dtype=np.int64)
-        self._count = len(self._keys)
+        known = np.empty(0, dtype=np.int64) if keys is None else np.array(keys, dtype=np.int64)
+        self._count = len(known)
         self._low = 0
+        #: The number of each key from `_low` on, and of each number the place of its key there.
         self._dense: Int32Array | None = None
+        self._offsets = np.empty(0, dtype=np.int32)
+        #: Or the hash table, and the key of each number.
         self._table = np.empty(0, dtype=np.int32)
-        self._cover(self._keys)
+        self._keys = known
+        self._cover(known)
 
     def __len__(self) -> int:
         return self._count
@@ -42,7 +48,20 @@ class PartitionNumbers:
     @property
     def keys(self) -> Int64Array:
         """The keys, in the order of their numbers."""
-        return self._keys[: self._count]
+        return self.keys_of(slice(0, self._count))
+
+    def keys_of(self, numbers: Int64Array | Int32Array | slice) -> Int64Array:
+        """The keys that have these numbers."""
+        if self._dense is None:
+            return self._keys[numbers]
+        return self._offsets[numbers].astype(np.int64) + self._low
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory: of keys that there are, as room for others takes none."""
+        if self._dense is None:
+            return self._table.nbytes + self._count * self._keys.itemsize
+        return self._dense.nbytes + self._count * self._offsets.itemsize
 
     def assign(self, keys: Int64Array, out: Int32Array | None = None) -> Int32Array:
         """The partition number of every row, int32[n], in `out` if given. A new key gets the next number."""
@@ -50,7 +69,7 @@ class PartitionNumbers:
         row = 0
         while row < len(keys):
             if self._dense is not None:
-                row, self._count = _look_up(keys, row, self._low, self._dense, self._keys, self._count, numbers)
+                row, self._count = _look_up(keys, row, self._low, self._dense, self._offsets, self._count, numbers)
             else:
                 row, self._count = _hash(keys, row, self._table, self._keys, self._count, numbers)
             if row < len(keys):
@@ -62,34 +81,35 @@ class PartitionNumbers:
         known = self.keys
         both = [ends for part in (known, coming) if len(part) for ends in (int(part.min()), int(part.max()))]
         low, high = (min(both), max(both)) if both else (0, 0)
-        dense: Int32Array | None = None
-        if high - low < max(_SMALL_RANGE, _SPARSE * len(known)):
+        if high - low < max(_SMALL_RANGE, min(_SPARSE * len(known), _LARGE_RANGE)):
             if len(known):  # some more on both sides, or keys that creep on would cost a table a batch
                 more = (high - low) // (2 if high - low < _SMALL_RANGE else 8)
                 low, high = max(low - more, _LEAST), min(high + more, _GREATEST)
             room = high - low + 1
-            numbers, table = np.full(room, _FREE, dtype=np.int32), np.empty(0, dtype=np.int32)
-            numbers[known - low] = np.arange(len(known), dtype=np.int32)
-            dense = numbers
-        else:
-            size = 1 << max(12, (4 * len(known)).bit_length())
-            room, table = size // 2, np.full(size, _FREE, dtype=np.int32)
-            _enter(known, table)
-        keys = np.empty(room, dtype=np.int64)
+            dense, offsets = np.full(room, _FREE, dtype=np.int32), np.empty(room, dtype=np.int32)
+            offsets[: len(known)] = places = known - low
+            dense[places] = np.arange(len(known), dtype=np.int32)
+            # Only now, as there may be no memory: with a table that is larger than `_offsets` a kernel writes past its
+            # end.
+            self._low, self._dense, self._offsets = low, dense, offsets
+            self._table, self._keys = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64)
+            return
+        size = 1 << max(12, (4 * len(known)).bit_length())
+        table, keys = np.full(size, _FREE, dtype=np.int32), np.empty(size // 2, dtype=np.int64)
+        _enter(known, table)
         keys[: len(known)] = known
-        # Only now, as there may be no memory: with a table that is larger than `_keys` a kernel writes past its end.
-        self._low, self._dense, self._table, self._keys = low, dense, table, keys
+        self._table, self._keys, self._dense, self._offsets = table, keys, None, np.empty(0, dtype=np.int32)
 
 
 @compiled(
-    _TWO(INTS, nb.int64, nb.int64, OUT_NUMBERS, OUT, nb.int64, OUT_NUMBERS),
+    _TWO(INTS, nb.int64, nb.int64, OUT_NUMBERS, OUT_NUMBERS, nb.int64, OUT_NUMBERS),
     nogil=True,
 )
 def _look_up(
-    keys: Int64Array, row: int, low: int, table: Int32Array, known: Int64Array, count: int, numbers: Int32Array
+    keys: Int64Array, row: int, low: int, table: Int32Array, offsets: Int32Array, count: int, numbers: Int32Array
 ) -> tuple[int, int]:
     """Numbers rows from `row` on until a key lies outside the table; returns that row and the count of numbers so
-    far.
+    far. `offsets` are the places of the keys, by their numbers.
     """
     size, offset = np.uint64(table.shape[0]), np.uint64(np.int64(low))
     while row < keys.shape[0]:
@@ -100,7 +120,7 @@ def _look_up(
         if number == _FREE:
             number = np.int32(count)
             table[place] = number
-            known[count] = keys[row]
+            offsets[count] = np.int32(place)
             count += 1
         numbers[row] = number
         row += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
@@ -51,6 +52,22 @@ class PartitionExtract(Protocol):
 C = TypeVar("C", bound=PartitionExtract)
 
 
+class _Places(threading.local):
+    """An array of so many places at least, in which one step of a store writes, and then reads: of each thread one, as
+    it would take four bytes a partition in each store.
+    """
+
+    array: Int32Array = np.empty(0, dtype=np.int32)
+
+    def of(self, partitions: int) -> Int32Array:
+        if len(self.array) < partitions:
+            self.array = np.empty(partitions + partitions // 2, dtype=np.int32)
+        return self.array
+
+
+_PLACES: Final = _Places()
+
+
 class PartitionStore(Generic[C]):
     """The state of a family by partition, and when each has to be read. `extract` copies the state of some, `put`
     replaces it.
@@ -74,7 +91,6 @@ class PartitionStore(Generic[C]):
         #: No partition has to be looked at before.
         self._soonest = NO_LOOK
         self._is_held = np.zeros(0, dtype=np.bool_)
-        self._place = np.empty(0, dtype=np.int32)
         self._left: list[Int64Array] = []
 
     def emptied(self) -> Self:
@@ -92,6 +108,11 @@ class PartitionStore(Generic[C]):
     def room(self, partitions: int) -> None:
         """Makes room for the state of this many partitions, no fewer than before."""
         raise NotImplementedError
+
+    @property
+    def _place(self) -> Int32Array:
+        """A place for each partition, for one step to write and then to read."""
+        return _PLACES.of(len(self._is_held))
 
     def ready(self) -> None:
         """Prepares an increment: lets others have the numbers of partitions that are empty. If these are many, the
@@ -221,15 +242,21 @@ class PartitionStore(Generic[C]):
             raise InternalError("TG590", "an operator goes on from where another has left it")
         self.put(after)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory for the numbers of the partitions, and when they have to be looked at."""
+        return self.partitions.nbytes + len(self.partitions) * (1 if self._look is None else 1 + self._look.itemsize)
+
     def _grow(self) -> None:
         partitions, known = len(self.partitions), len(self._is_held)
         if partitions <= known:
             return
         more = max(partitions, known + known // 2) - known
         self.room(known + more)
+        is_held = np.zeros(known + more, dtype=np.bool_)
+        is_held[:known] = self._is_held
         # Together, as there may be no memory for one of them.
-        self._is_held, self._place, self._look = (
-            np.concatenate([self._is_held, np.zeros(more, dtype=np.bool_)]),
-            np.empty(known + more, dtype=np.int32),
+        self._is_held, self._look = (
+            is_held,
             None if self._look is None else np.concatenate([self._look, np.full(more, NO_LOOK)]),
         )

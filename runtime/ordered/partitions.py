@@ -53,12 +53,19 @@ class Partitions:
             return len(self._integers)
         return self.known.height if self._row is None else len(self._row)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory of the keys and what finds their numbers, without that of keys which are no integers."""
+        if self._integers is not None:
+            return self._integers.nbytes
+        return int(self.known.estimated_size()) + (0 if self._row is None else self._row.nbytes)
+
     def rows(self, numbers: Int64Array | Int32Array) -> pl.DataFrame:
         """The keys of the partitions with these numbers, one row each."""
         if self._integers is None:
             return self.known[numbers if self._row is None else self._row[numbers]]
         (name,) = self.schema.names
-        return pl.Series(name, self._integers.keys[numbers]).to_frame()
+        return pl.Series(name, self._integers.keys_of(numbers)).to_frame()
 
     def text(self, number: int) -> str:
         """The keys of the partition with this number, as people read them; empty without keys."""
@@ -68,7 +75,7 @@ class Partitions:
     def arrays(self, numbers: Int64Array | Int32Array) -> list[pa.Array]:
         """The keys of the partitions with these numbers, as Arrow columns."""
         if self._integers is not None:
-            return [array_of_numbers(self._integers.keys[numbers])]
+            return [array_of_numbers(self._integers.keys_of(numbers))]
         table = self.rows(numbers).to_arrow(compat_level=pl.CompatLevel.oldest())
         return [column.combine_chunks() for column in table.columns]
 

@@ -35,6 +35,16 @@ class RowStore(PartitionStore[C]):
         """The rows of an extract by table, in order of PARTITION, which says their places in `extract.partitions`."""
         raise NotImplementedError
 
+    def arrays(self) -> Sequence[RowArrays]:
+        """Where rows are held."""
+        return ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that are held."""
+        many = len(self.partitions)
+        return super().nbytes + sum(arrays.bytes_of(many) for arrays in self.arrays())
+
     def as_stored(self, extract: C, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of an extract with the keys of their partitions, as they are stored."""
         keys = self.partitions.kept(extract.partitions[rows.get_column(PARTITION).to_numpy()])
@@ -149,6 +159,9 @@ class KeptRows(RowStore[KeptExtract]):
 
     def emptied(self) -> KeptRows:
         return KeptRows(self.partitions.schema, self.table, self.columns)
+
+    def arrays(self) -> Sequence[RowArrays]:
+        return (self.rows,)
 
     def extract(self, partitions: Int64Array) -> KeptExtract:
         return KeptExtract(partitions, self.rows.take(partitions), self.look(partitions), self.version)

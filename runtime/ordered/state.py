@@ -25,7 +25,7 @@ from tidegate.runtime.state.segments import FANOUT, covering, tier_of
 from tidegate.runtime.state.store.interface import FileRef, Store
 
 #: The layout of what an operator keeps.
-VERSION: Final = 4
+VERSION: Final = 5
 #: So many rows are written whole in every batch: a delta would cost as much.
 SMALL: Final = 1024
 
@@ -35,6 +35,10 @@ SLICED: Final = 1 << 16
 SLICE: Final = 1 << 14
 MERGED: Final = 1 << 15
 _MOST_DELTAS: Final = 32
+
+#: Types of integers with their bits, from the narrowest on. Operators have the widest.
+_INTEGERS: Final = ((8, pl.Int8()), (16, pl.Int16()), (32, pl.Int32()), (64, pl.Int64()))
+_NARROW: Final = tuple(type_ for _, type_ in _INTEGERS[:-1])
 
 Tables = Mapping[str, pl.DataFrame]
 Write = Callable[[pa.Table], FileRef]
@@ -203,7 +207,7 @@ def to_merge(rows: Sequence[int]) -> int:
 
 def _delta(operator: Operator, tables: Mapping[str, Any], write: Write) -> Delta:
     arrow = {name: rows if isinstance(rows, pa.Table) else rows.to_arrow() for name, rows in tables.items()}
-    files = tuple(map(write, arrow.values()))
+    files = tuple(write(_narrow(rows)) for rows in arrow.values())
     return Delta(tuple(arrow), files, sum(rows.num_rows for rows in arrow.values()), operator.bounds(arrow))
 
 
@@ -297,8 +301,26 @@ def _named(delta: Delta) -> list[tuple[str, FileRef]]:
     return list(zip(delta.tables, delta.files, strict=True))
 
 
+def _narrow(table: pa.Table) -> pa.Table:
+    """A table as it is written: of many rows, integers take as few bytes as those of their column need."""
+    if table.num_rows <= SMALL:
+        return table
+    rows = _frame(table)
+    integers = [column for column in rows.get_columns() if column.dtype == pl.Int64]
+    return rows.with_columns(column.cast(_type_of(column.min(), column.max())) for column in integers).to_arrow()
+
+
+def _type_of(least: Any, greatest: Any) -> pl.DataType:
+    """The narrowest type of these integers, and all between them; None: there are none."""
+    bits = max((~number if number < 0 else number).bit_length() for number in (least or 0, greatest or 0))
+    return next(type_ for most, type_ in _INTEGERS if bits < most)
+
+
 def _frame(table: pa.Table) -> pl.DataFrame:
-    return pl.DataFrame(table)
+    """A table as operators have it, whether it was written in few bytes or not."""
+    rows = pl.DataFrame(table)
+    narrow = [name for name, type_ in rows.schema.items() if type_ in _NARROW]
+    return rows.cast(dict.fromkeys(narrow, pl.Int64)) if narrow else rows
 
 
 def _frames(tables: Mapping[str, pa.Table]) -> dict[str, pl.DataFrame]:

@@ -30,7 +30,7 @@ def whole() -> tuple[Road, list[Columns]]:
 def test_a_road_is_the_same_beside_any_others() -> None:
     alone = rows([Road(1, SMALL)], 300)
     assert alone == rows([Road(1, SMALL)], 300)
-    assert alone == [row for row in rows([Road(0, SMALL), Road(1, SMALL)], 300) if row.xway == 1 or row.vid >= 10**6]
+    assert alone == [row for row in rows([Road(0, SMALL), Road(1, SMALL)], 300) if row.xway == 1 or row.vid >= CARS]
     assert alone != rows([Road(1, Options(seed=2, traffic=0.05, accidents=1 / 200))], 300)
 
 
@@ -131,10 +131,10 @@ def test_files_hold_the_same_rows_and_roads_are_copied_under_other_numbers(tmp_p
     assert [path.name for path in written] == [f"{second:05d}.parquet" for second in range(60, 120, 5)]
     frame = pl.concat([pl.read_parquet(path) for path in written])
     expected = [row for row in rows([Road(0, SMALL), Road(1, SMALL)], 120) if row.time >= 60]
-    first = frame.filter(pl.col("vid") < 2_000_000)
+    first = frame.filter(pl.col("vid") < 2 * CARS)
     assert Counter(first.iter_rows()) == Counter(tuple(row) for row in expected)
-    copied = frame.filter(pl.col("vid") >= 2_000_000)
-    original = first.filter(pl.col("vid") < 1_000_000)
+    copied = frame.filter(pl.col("vid") >= 2 * CARS)
+    original = first.filter(pl.col("vid") < CARS)
     kept = ["type", "time", "spd", "lane", "dir", "pos", "day"]
     assert copied.select(kept).equals(original.select(kept))
     assert copied.filter(pl.col("type") == POSITION)["xway"].unique().to_list() == [2]

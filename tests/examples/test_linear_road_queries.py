@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import tidegate as tg
 from examples.linear_road import contexts
-from examples.linear_road.checker import check
+from examples.linear_road.checker import Answers, check
 from examples.linear_road.files import rows as road_rows
 from examples.linear_road.generator import Options, Road
 from examples.linear_road.queries import DISTANCES, answers, history, program
-from examples.linear_road.rows import DAILY, Row
+from examples.linear_road.rows import DAILY, Row, position
 from tests.examples.small_roads import Bags, bags, example, in_disorder, many_borders
 from tidegate import testing
 
@@ -25,29 +26,41 @@ TABLES = {"Distances": DISTANCES}
 NAMES = ("Notifications", "Alerts", "Balances", "Daily", "Charges")
 
 
-def found(results: Callable[[str], Sequence[dict[str, Any]]]) -> Bags:
-    return {name: Counter(tuple(row.values()) for row in results(name)) for name in NAMES}
+def found(results: Callable[[str], Sequence[dict[str, Any]]], names: Sequence[str] = NAMES) -> Bags:
+    return {name: Counter(tuple(row.values()) for row in results(name)) for name in names}
 
 
-def answered(rows: Sequence[Row], seed: int, checkpoint: Path | None = None) -> Bags:
+def answered(
+    rows: Sequence[Row],
+    seed: int,
+    checkpoint: Path | None = None,
+    asked: tg.Program = program,
+    names: Sequence[str] = NAMES,
+) -> Bags:
     """The answers to rows that come in disorder, in batches of any size, of a run that goes on after each batch of ten
     from its checkpoint, where there is one.
     """
-    session = program.session(checkpoint=checkpoint, statics=TABLES)
+    session = asked.session(checkpoint=checkpoint, statics=TABLES)
     for number, (batch, until) in enumerate(in_disorder(rows, seed)):
         if checkpoint is not None and number % 10 == 9:
             session.close()
-            session = program.session(checkpoint=checkpoint, statics=TABLES)
+            session = asked.session(checkpoint=checkpoint, statics=TABLES)
         session.push("Road", batch)
         session.advance("Road", until)
         session.step()
-        for name in NAMES:
+        for name in names:
             assert all(row["time"] <= until for row in session.results(name))
     session.finish()
     session.process()
-    results = found(session.results)
+    results = found(session.results, names)
     session.close()
     return results
+
+
+def in_contexts(right: Answers) -> Bags:
+    """The answers that are said in contexts: tolls above 0, and alerts."""
+    tolls = Counter((car, time, toll) for car, time, _, toll in right.notifications if toll)
+    return {"Tolls": tolls, "Alerts": Counter(right.alerts)}
 
 
 def test_the_worked_example() -> None:
@@ -107,12 +120,31 @@ def test_a_road_with_gaps_duplicates_and_noise() -> None:
 
 def test_tolls_and_alerts_said_in_contexts() -> None:
     rows = many_borders(range(60)) + example_elsewhere()
-    right = check(rows)
+    right = in_contexts(check(rows))
+    assert right["Tolls"].total() > 30
+    assert right["Alerts"].total() > 300
     results = contexts.program.run({"Road": rows, "Distances": DISTANCES})
-    tolls = Counter((car, time, toll) for car, time, _, toll in right.notifications if toll)
-    assert tolls.total() > 30
-    assert Counter(tuple(row.values()) for row in results["Tolls"].rows()) == tolls
-    assert Counter(tuple(row.values()) for row in results["Alerts"].rows()) == Counter(right.alerts)
+    assert found(results.rows, (*right,)) == right
+
+
+@pytest.mark.parametrize(("seed", "restarts"), [(3, False), (4, True)])
+def test_contexts_in_any_batches_in_disorder(seed: int, restarts: bool, tmp_path: Path) -> None:
+    rows = many_borders(range(10 * seed, 10 * seed + 6), minutes=6) + example_elsewhere()
+    right = in_contexts(check(rows))
+    assert all(right.values())
+    assert answered(rows, seed, tmp_path / "state" if restarts else None, contexts.program, (*right,)) == right
+
+
+def test_an_accident_counts_at_the_border_of_a_minute() -> None:
+    """Two cars stand in segment 13 from 119 on, or from 120 on: who enters segment 10 at 120 is warned, or is not."""
+    for late, warned in ((0, [120, 179]), (1, [180])):
+        rows = [position(time + late, car, 0, 0, 2, 0, 70_000) for car in (1, 2) for time in (29, 59, 89, 119)]
+        rows += [position(time, 100 + time, 50, 0, 1, 0, 52_900) for time in (119, 120, 179, 180)]
+        rows += [position(150 + late, car, 30, 0, 2, 0, 70_010) for car in (1, 2) if not late]
+        right = check(rows)
+        assert [time for time, *_ in right.alerts] == warned
+        results = contexts.program.run({"Road": rows, "Distances": DISTANCES})
+        assert found(results.rows, ("Tolls", "Alerts")) == in_contexts(right)
 
 
 @pytest.mark.spark

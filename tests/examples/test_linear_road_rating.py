@@ -17,7 +17,7 @@ import pytest
 from benchmarks import linear_road_input, linear_road_rating
 from benchmarks.linear_road_answers import LIMITS, Tally, wanted
 from benchmarks.linear_road_engines import Batch, Embedded, OnSpark
-from benchmarks.linear_road_input import Feeder, ahead, before, own_rows
+from benchmarks.linear_road_input import Feeder, Second, ahead, before, own_rows
 from benchmarks.linear_road_rating import Outcome, Stretch, search, trial
 from examples.linear_road.files import rows
 from examples.linear_road.generator import CARS, Road
@@ -66,16 +66,38 @@ def test_rows_of_a_second_are_given_together(kind: linear_road_input.Before, mon
         assert part.select(pl.max("time")).item() < following.select(pl.min("time")).item()
 
 
-def test_a_second_is_handed_over_when_it_is_over(tmp_path: Path) -> None:
+def test_a_second_is_handed_over_when_it_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And none any more once the feeder has been left."""
     source = tmp_path / "in"
     source.mkdir()
-    seconds = ahead(1, 1, 90, 92, tmp_path / "ahead")
+    seconds, handed, hand_over = ahead(1, 1, 90, 120, tmp_path / "ahead"), dict[int, float](), Second.hand_over
+
+    def noted(second: Second, source: Path) -> None:
+        handed[second.time] = time.monotonic()
+        hand_over(second, source)
+
+    monkeypatch.setattr(Second, "hand_over", noted)
     with Feeder(seconds, source) as feeder:
-        time.sleep(max(0.0, feeder.at(90) + 0.5 - time.monotonic()))
-        assert os.listdir(source) == []
-        time.sleep(max(0.0, feeder.at(91) + 0.5 - time.monotonic()))
-        assert os.listdir(source) == ["00090"]
-    assert os.listdir(source) == ["00090"]  # no second is handed over any more
+        assert feeder.handed.wait(60)
+    assert 1 <= len(handed) < len(seconds)
+    assert [*handed] == [second.time for second in seconds[: len(handed)]]
+    assert all(at >= feeder.at(second + 1) for second, at in handed.items())
+    assert sorted(os.listdir(source)) == [f"{second:05d}" for second in handed]
+
+
+def test_an_engine_waits_for_the_second_that_comes(tmp_path: Path) -> None:
+    """It is woken as a second is handed over, and gives up at the instant that was said."""
+    stretch = replace(SHORT, seconds=2)
+    source = tmp_path / "in"
+    source.mkdir()
+    seconds = ahead(1, 1, stretch.start, stretch.end, tmp_path / "ahead")
+    with Embedded(tmp_path, before("last", 1, 1, stretch.start), in_memory=True) as engine:
+        with Feeder(seconds, source) as feeder:
+            engine.consume(sum(second.rows for second in seconds), feeder.at(stretch.end) + 60, feeder.handed)
+        assert sum(batch.rows for batch in engine.batches[-2:]) == sum(second.rows for second in seconds)
+        until = time.monotonic() + 0.1
+        engine.consume(1, until)
+        assert time.monotonic() >= until
 
 
 # A number of roads ---------------------------------------------------------------------------------------------------

@@ -571,6 +571,8 @@ def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:
         (over(a=tg.lead(S.v, 2), b=tg.lag(S.v)), "keys(S by k) × 3"),
         (over(a=tg.lead(S.v, 2, within=4), b=tg.row_number()), "keys(S by k) × 1 + rate(S) × 4"),
         (over(range=(5, 3), a=tg.sum(S.v)), "rate(S) × 8"),
+        (over(a=tg.lag(S.v, within=4), b=tg.lag(S.v)), "keys(S by k) × 1"),
+        (over(a=tg.lag(S.v, 2, within=4), b=tg.lag(S.v)), "keys(S by k) × 1 + rate(S) × 4"),
         (over(range=5, a=tg.sum(S.v), b=tg.lead(S.v)), "keys(S by k) × 1 + keys(S by k) × rate(S) × 5"),
         (S.over(order="t", a=tg.lag(S.v, 3)), "3"),
         (over(a=tg.next_different(S.v, within=4)), "rate(S) × 4"),

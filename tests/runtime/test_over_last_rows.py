@@ -15,6 +15,7 @@ from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.ordered import state
 from tidegate.runtime.ordered.over import last_rows, operator
 from tidegate.runtime.ordered.over.last_rows import is_of_last_rows
+from tidegate.runtime.ordered.over.layout import layout_of
 
 KEYS = {"string": ("a", "b", "c", "d", "e", None), "bigint": (0, -7, 12, 10**15, 3, None)}
 
@@ -24,7 +25,8 @@ def stream(key: str) -> tg.Relation:
 
 
 def relation(rows: tg.Relation) -> tg.Relation:
-    return rows.over(
+    """Values of the last row, and values of these."""
+    made = rows.over(
         by="k",
         order="t",
         before=tg.lag(rows.v),
@@ -36,6 +38,16 @@ def relation(rows: tg.Relation) -> tg.Relation:
         last=tg.last(rows.v, by=rows.t),
         first=tg.first(rows.x, by=rows.t),
         last_word=tg.last(rows.w, by=rows.t),
+        near=tg.lag(rows.v, within=4),
+        near_word=tg.lag(rows.w, within=9),
+    )
+    told = made.with_(moved=made.v != made.near)
+    return told.over(
+        by="k",
+        order="t",
+        again=tg.lag(told.before),
+        moved_before=tg.lag(told.moved),
+        known=tg.last(told.near, by=told.t),
     )
 
 
@@ -158,7 +170,8 @@ S = stream("string")
         (tg.last(S.v, by=S.t), True),
         (tg.first(S.v, by=S.t), True),
         (tg.lag(S.v, 2), False),
-        (tg.lag(S.v, within=5), False),
+        (tg.lag(S.v, within=5), True),
+        (tg.lag(S.v, 2, within=5), False),
         (tg.lag(S.v, 1, 0), False),
         (tg.lead(S.v), False),
         (tg.previous_different(S.v), False),
@@ -172,6 +185,32 @@ def test_which_values_come_from_the_last_row(column: Any, expected: bool) -> Non
     (query,) = tg.program(R=S.over(by="k", order="t", before=tg.lag(S.t), c=column)).definition.queries
     assert isinstance(query.node, Over)
     assert is_of_last_rows(query.node) is expected
+
+
+def test_a_last_row_that_is_needed_for_a_while_is_kept_no_longer() -> None:
+    """So it is not written where the new one stands, as nothing would be looked at when its time is over."""
+    made = S.over(by="k", order="t", near=tg.lag(S.v, within=5))
+    (query,) = tg.program(R=made).definition.queries
+    assert isinstance(query.node, Over)
+    assert not is_of_last_rows(query.node)
+    with tg.program(R=made).session() as session:
+        session.push("S", [("a", 1, 1, None, None, None), ("b", 2, 1, None, None, None)])
+        for at, kept in (2, 2), (6, 1), (7, 0):
+            session.advance("S", at)
+            session.step()
+            assert sum(session.live_rows().values()) == kept
+
+
+def test_a_row_is_kept_with_what_later_ones_read() -> None:
+    """Of a running value that alone, and not what it is made of, unless another column reads that."""
+    told = S.over(by="k", order="t", most=tg.max(S.v), last=tg.last(S.w, by=S.t), before=tg.lag(S.x))
+    both = told.over(by="k", order="t", other=tg.previous_different(told.v))
+    for made, expected in ((told, ["argument 2", "running 0.v", "running 1.v"]), (both, ["argument 0", "argument 2"])):
+        (query,) = tg.program(R=made).definition.queries
+        assert isinstance(query.node, Over)
+        columns = [*layout_of(query.node).columns]
+        assert columns[0] == "time"
+        assert columns[1 : 1 + len(expected)] == expected
 
 
 def test_the_moving_last_value_needs_more_than_the_last_row() -> None:

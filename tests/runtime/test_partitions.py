@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
+from threading import Thread
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import tidegate as tg
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.types import STRING
 from tidegate.runtime.arrays import Int64Array
-from tidegate.runtime.ordered import partition_store, partitions
+from tidegate.runtime.ordered import partition_store, partitions, row_arrays
 from tidegate.runtime.ordered.partition_store import PartitionStore
 from tidegate.runtime.ordered.partitions import Partitions
 
@@ -85,9 +86,13 @@ def test_a_batch_that_broke_off_as_it_numbered_keys_is_done_again() -> None:
     }
 
 
-@pytest.mark.parametrize("function", ["zeros", "empty", "concatenate"])
-def test_a_store_that_could_not_grow_grows(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "function"),
+    [(row_arrays, "zeros"), *((partition_store, name) for name in ("zeros", "empty", "concatenate"))],
+)
+def test_a_store_that_could_not_grow_grows(module: ModuleType, function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     numbered = tg.program(R=S.over(by="k", before=tg.lag(S.v)))
+    monkeypatch.setattr(partition_store._PLACES, "array", np.empty(0, dtype=np.int32))  # others may have made it larger
     with numbered.session() as session:
         session.push("S", [("a", 0, 0)])
         session.advance("S", {"t": 0})
@@ -95,11 +100,21 @@ def test_a_store_that_could_not_grow_grows(function: str, monkeypatch: pytest.Mo
         session.push("S", [(str(key), 1, key) for key in range(5000)])
         session.advance("S", {"t": 1})
         with monkeypatch.context() as patch:
-            patch.setattr(partition_store, "np", SimpleNamespace(**{**vars(np), function: no_memory}))
+            patch.setattr(module, "np", SimpleNamespace(**{**vars(np), function: no_memory}))
             with pytest.raises(tg.TidegateError, match="TG510"):
                 session.step()
         session.step()
         assert len(session.results("R")) == 5001
+
+
+def test_stores_of_two_threads_write_to_different_places() -> None:
+    """Those of one share them, as each step writes before it reads."""
+    here, there = partition_store._PLACES.of(10), list[Any]()
+    thread = Thread(target=lambda: there.append(partition_store._PLACES.of(10)))
+    thread.start()
+    thread.join()
+    assert not np.shares_memory(here, there[0])
+    assert np.shares_memory(here, partition_store._PLACES.of(10))
 
 
 # --- numbers that are free --------------------------------------------------------------------------------------------

@@ -92,6 +92,60 @@ def test_one_row_each_is_put_where_there_is_room_and_where_there_is_none() -> No
     assert rows.height == 2
 
 
+@pytest.mark.parametrize("loose", [0, 10**6])
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_partitions_with_one_at_most(seed: int, loose: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stand by partition as long as most have one, and are the same then and after; so are wide integers among
+    narrow ones.
+    """
+    monkeypatch.setattr(row_arrays, "LOOSE", loose)
+    rng, rows, known = random.Random(seed), RowArrays({"n": pl.Int64(), "s": pl.String()}), dict[int, list[Row]]()
+    for step in range(40):
+        partitions = 2 + step // 3
+        rows.grow(partitions)
+        chosen = rng.sample(range(partitions), rng.randrange(1, partitions + 1))
+        widest = 1 << min(62, 3 + 3 * step // 2)
+        one_each = rng.random() < 0.5
+        most = 1 if step < 35 else 3
+        kept = [
+            [
+                (rng.choice((None, 0, rng.randrange(-widest, widest))), rng.choice((None, "", "text")))
+                for _ in range(1 if one_each else rng.randrange(most + 1))
+            ]
+            for _ in chosen
+        ]
+        flat = [(place, *row) for place, own in enumerate(kept) for row in own]
+        frame = pl.DataFrame(flat, schema={PARTITION: pl.Int64(), **rows.types}, orient="row")
+        rows.put(np.array(chosen, dtype=np.int64), frame, one_each=one_each)
+        known |= dict(zip(chosen, kept, strict=True))
+        asked = rng.sample(range(partitions), partitions)
+        own = [known.get(number, []) for number in asked]
+        assert rows.height == sum(map(len, known.values()))
+        assert rows.take(np.array(asked)).rows() == [(place, *row) for place, some in enumerate(own) for row in some]
+        assert rows.last_of_each(np.array(asked), ["n", "s"]).rows() == [
+            some[-1] if some else (None, None) for some in own
+        ]
+        assert rows.stored <= 3 * rows.height + loose + most * partitions
+
+
+def test_integers_take_as_few_bytes_as_they_need() -> None:
+    """A byte of each partition says whether it has a row, and one of each row whether it has a value, if any has none.
+    Of partitions with several rows it is noted where these stand, and how many may.
+    """
+    rows = RowArrays({"n": pl.Int64()})
+    rows.grow(4)
+    for n, expected in ([-128, 127], 1), ([-129, 0], 2), ([1 << 15, 0], 4), ([1, 2], 4), ([-(1 << 31) - 1, 0], 8):
+        put_numbers(rows, [0, 3], [0, 1], [*n])
+        assert rows.take(np.array([0, 3]))["n"].to_list() == n
+        assert rows.bytes_of(4) == 4 * (1 + expected)
+    put_numbers(rows, [1], [0], [None])
+    assert rows.take(np.arange(4))["n"].to_list() == [n[0], None, n[1]]
+    assert rows.bytes_of(4) == 4 * (1 + 8 + 1)
+    put_numbers(rows, [2], [0, 0], [5, 6])
+    assert rows.take(np.arange(4))["n"].to_list() == [n[0], None, 5, 6, n[1]]
+    assert rows.bytes_of(4) == 4 * (4 + 8 + 4) + 6 * (8 + 1)
+
+
 @pytest.mark.parametrize("refused", range(4))
 def test_rows_that_there_is_no_memory_to_pack_stay_where_they_are(
     refused: int, monkeypatch: pytest.MonkeyPatch

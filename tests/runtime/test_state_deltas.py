@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import tidegate as tg
@@ -18,7 +19,7 @@ from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateExtract
 from tidegate.runtime.ordered.match.operator import MatchOperator
 from tidegate.runtime.ordered.partition_store import LOOSE
-from tidegate.runtime.ordered.state import part_of, to_merge
+from tidegate.runtime.ordered.state import SMALL, part_of, to_merge
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.state.segments import FANOUT, tier_of
 from tidegate.runtime.state.store.interface import Store
@@ -205,6 +206,32 @@ def test_a_run_that_starts_again_goes_on_the_same(
         assert most > 2 if small == 0 else most == 1
     assert results[0] == results[1]
     assert all(results[0][1])
+
+
+@pytest.mark.parametrize("many", [SMALL, SMALL + 1])
+def test_integers_of_many_rows_are_written_in_as_few_bytes_as_they_need(many: int, tmp_path: Path) -> None:
+    """And are read as what they were."""
+    r = readings
+    program = tg.program(
+        M=r.over(by="k", order="t", before=tg.lag(r.x), twice=tg.lag(r.x * 2), shifted=tg.lag(r.x - 128))
+    )
+    borders = [-(1 << 15), (1 << 14) - 1, None, 5]
+
+    def told(run: Session, t: int) -> list[tuple[object, ...]]:
+        push(run, t, [(key, t, borders[key % 4]) for key in range(many)])  # type: ignore[misc]  # NULL, too
+        return sorted(
+            (row["k"], row["before"], row["twice"], row["shifted"]) for row in run.results("M") if row["t"] == t
+        )
+
+    with program.session(checkpoint=tmp_path) as run:
+        told(run, 100)
+        (path,) = state_files(run)
+        types = LocalStore(tmp_path).read_table(path).schema.types
+        narrow = [pa.int16(), pa.int8(), pa.int16(), pa.int32(), pa.int32(), pa.bool_()]
+        assert types == (narrow if many > SMALL else [*[pa.int64()] * 5, pa.bool_()])
+    with program.session(checkpoint=tmp_path) as run:
+        known = [None if x is None else (x, 2 * x, x - 128) for x in borders]
+        assert told(run, 101) == sorted((key, *(known[key % 4] or (None,) * 3)) for key in range(many))
 
 
 def test_layers_are_few_and_rows_are_seldom_written_again() -> None:

@@ -14,6 +14,7 @@ VALUES = "runtime/ordered/over/values.py"
 FRAMES = "runtime/ordered/over/frames.py"
 WHOLE = "runtime/ordered/over/whole.py"
 OPERATOR = "runtime/ordered/over/operator.py"
+LAYOUT = "runtime/ordered/over/layout.py"
 LAST = "runtime/ordered/over/last_rows.py"
 STORE = "runtime/ordered/partition_store.py"
 HELD = "runtime/ordered/row_operator.py"
@@ -258,9 +259,17 @@ GROUP = Group(
             "return part.astype(np.int64) if (self._place[part] == number).all() else None",
             "return part.astype(np.int64)",
         ),
-        bug("a limit of a neighbour is none", LAST, "(-1, None, None)", "(-1, within, None)"),
-        bug("the row before stands for a default", LAST, "(-1, None, None)", "(-1, None, default)"),
-        bug("any row before is the last one", LAST, "(-1, None, None)", "(offset, None, None)"),
+        bug("a limit of a neighbour is none", LAST, "        if column.within is None:\n", "        if True:\n"),
+        bug("a limit of a neighbour is a tick short in last rows", LAST, "<= column.within", "< column.within"),
+        bug("a last row that is needed for a while stays", LAST, "    return lasts and not", "    return not"),
+        bug(
+            "rows that are needed for a while are others than those that stay",
+            ZONES,
+            "and not (need.rows and need.rows <= lasting)",
+            "and not (need.rows and need.rows < lasting)",
+        ),
+        bug("the row before stands for a default", LAST, "== (-1, None)", "== (-1, default)"),
+        bug("any row before is the last one", LAST, "== (-1, None)", "== (offset, None)"),
         bug("a last value is the one before it", LAST, "if running.what is Form.LATEST else", "if False else"),
         bug(
             "a last value is that of the row alone",
@@ -277,8 +286,8 @@ GROUP = Group(
         bug(
             "a partition has a row before its first one",
             ARRAYS,
-            "known = self._valid[at] if known is None else known & self._valid[at]",
-            "known = self._valid[at]",
+            "known = there if known is None else known & there",
+            "known = there",
         ),
         bug(
             "a row that comes to a partition without room overwrites another",
@@ -292,12 +301,12 @@ GROUP = Group(
             "return np.ones(len(self.partitions), dtype=np.bool_)",
             "return np.zeros(len(self.partitions), dtype=np.bool_)",
         ),
-        bug("rows that outgrow their room overwrite others", ARRAYS, "        self._used += int(more.sum())\n", ""),
+        bug("rows that outgrow their room overwrite others", ARRAYS, "            self._used += int(more.sum())\n", ""),
         bug(
             "packed rows stand where they stood",
             ARRAYS,
-            "self._first, self._room, self._used = first, room.copy(), used",
-            "self._room, self._used = room.copy(), used",
+            "self._first, self._room, self._used = first, room.astype(np.int32), used",
+            "self._room, self._used = room.astype(np.int32), used",
         ),
         bug(
             "a column is packed as there is no memory for the next",
@@ -311,8 +320,39 @@ GROUP = Group(
         bug(
             "a value takes the NULL that stood there",
             ARRAYS,
-            "rows.is_not_null().to_numpy() if missing else True",
-            "rows.is_not_null().to_numpy() if missing else self._valid[at]",
+            "rows.is_null().to_numpy() if missing else False",
+            "rows.is_null().to_numpy() if missing else self._missing[at]",
+        ),
+        bug("integers are cut to fewer bytes", ARRAYS, "if needed.itemsize > held.itemsize:", "if False:"),
+        bug(
+            "integers are lost as others need more bytes",
+            ARRAYS,
+            "            values[:height] = self._values[:height]\n",
+            "",
+        ),
+        bug(
+            "a second row of a partition stands in the place of another",
+            ARRAYS,
+            "if self._is_single and not one_each and count.max(initial=0) > 1:",
+            "if False:",
+        ),
+        bug(
+            "rows that stood by partition are packed as they stand",
+            ARRAYS,
+            "            if self._is_single:\n                self._note_places()\n            first, used",
+            "            first, used",
+        ),
+        bug(
+            "what running values are made of is kept with each row",
+            LAYOUT,
+            "for column in self.node.columns if self.looks_at_rows(column) for term",
+            "for column in self.node.columns for term",
+        ),
+        bug(
+            "a value that differs is looked for without the row before",
+            LAYOUT,
+            "isinstance(column, PreviousDifferent) or self.running(column) is None",
+            "self.running(column) is None",
         ),
         bug(
             "zeros of two signs differ",
@@ -357,8 +397,8 @@ GROUP = Group(
         bug(
             "last rows know what columns read",
             LAST,
-            "    return of_last and not node.waits and not layout_of(node).dependent\n",
-            "    return of_last and not node.waits\n",
+            "read = rows.with_columns(computed[name] for name in",
+            "read = rows.with_columns(computed[name].clear(rows.height) for name in",
         ),
         bug(
             "ties come in any order",

@@ -104,11 +104,11 @@ GROUP = Group(
             "while number != _FREE and known[number] != key:",
             "while False:",
         ),
-        bug("a larger table forgets who was there", NUMBERS, "            _enter(known, table)\n", ""),
+        bug("a larger table forgets who was there", NUMBERS, "        _enter(known, table)\n", ""),
         bug(
             "keys seen before get new numbers in another range",
             NUMBERS,
-            "            numbers[known - low] = np.arange(len(known), dtype=np.int32)\n",
+            "            dense[places] = np.arange(len(known), dtype=np.int32)\n",
             "",
         ),
         bug(
@@ -123,9 +123,11 @@ GROUP = Group(
         bug(
             "a larger table is taken before there is room for its keys",
             NUMBERS,
-            "        keys = np.empty(room, dtype=np.int64)\n",
-            "        self._low, self._dense, self._table = low, dense, table\n        keys = np.empty(room, dtype=np.int64)\n",
+            "dense, offsets = np.full(room, _FREE, dtype=np.int32), np.empty(room, dtype=np.int32)\n",
+            "dense = self._dense = np.full(room, _FREE, dtype=np.int32)\n"
+            "            self._low, offsets = low, np.empty(room, dtype=np.int32)\n",
         ),
+        bug("a key is its place in the table", NUMBERS, ".astype(np.int64) + self._low", ".astype(np.int64)"),
         bug(
             "numbers given in vain stay with their keys",
             PARTITIONS,
@@ -208,6 +210,7 @@ GROUP = Group(
             "for part in parts:\n",
             "for part in parts[:1]:\n",
         ),
+        bug("threads write to the same places", HELD, "class _Places(threading.local):", "class _Places:"),
         bug("rows keep the numbers of their partitions", HELD, "return self._place[part]", "return part"),
         bug(
             "numbered anew, no partition is due",
@@ -250,6 +253,14 @@ GROUP = Group(
             STATE,
             "min(to_merge(rows), len(rows) - old)",
             "to_merge(rows)",
+        ),
+        bug("a border of integers is written in too few bytes", STATE, "if bits < most)", "if bits <= most)"),
+        bug("integers are written in many bytes", STATE, "    if table.num_rows <= SMALL:\n", "    if True:\n"),
+        bug(
+            "integers that were written in few bytes are read as such",
+            STATE,
+            "return rows.cast(dict.fromkeys(narrow, pl.Int64)) if narrow else rows",
+            "return rows",
         ),
         bug("large deltas are merged", STATE, "while count > 1 and sum(rows[-count:]) > most:", "while False:"),
         bug(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -101,6 +102,9 @@ class KeptRows(RowStore[KeptExtract]):
 
     def emptied(self) -> KeptRows:
         return KeptRows(self.partitions.schema, self.layout)
+
+    def arrays(self) -> Sequence[RowArrays]:
+        return (self.last_rows, self.waiting_rows)
 
     def extract(self, partitions: Int64Array) -> KeptExtract:
         return KeptExtract(

@@ -63,10 +63,11 @@ class Block:
         return places[self.kept.height :]
 
     def column(self, name: str) -> pl.Series:
-        """A column of all rows, by place."""
+        """A column of all rows, by place; NULL of kept rows where it is not kept."""
         if name not in self.known:
-            rows = pl.concat([self.kept.get_column(name), self.new.get_column(name)], rechunk=True)
-            self.known[name] = rows.gather(self.source)
+            new = self.new.get_column(name)
+            kept = self.kept.get_column(name) if name in self.kept.columns else new.clear(self.kept.height)
+            self.known[name] = pl.concat([kept, new], rechunk=True).gather(self.source)
         return self.known[name]
 
     def numbers(self, name: str) -> Int64Array:

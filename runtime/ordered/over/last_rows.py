@@ -23,7 +23,10 @@ from tidegate.algebra.ordered.over import (
     PreviousDifferent,
     Reported,
     RowNumber,
+    terms_of,
 )
+from tidegate.algebra.terms import attributes_of
+from tidegate.analysis.ordered.over import need_of
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.ordered.over.layout import TIME, Kind, OverLayout, Running, layout_of
@@ -34,17 +37,17 @@ from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows
 
 @lru_cache(maxsize=256)
 def is_of_last_rows(node: Over) -> bool:
-    """Whether all values of a row come from itself and the last row before it."""
-    of_last = all(_is_of_last_row(node, column) for column in node.columns)
-    return of_last and not node.waits and not layout_of(node).dependent
+    """Whether all values of a row come from itself and the last row before it, which is kept however old it is."""
+    lasts = any(need_of(column).ticks is None for column in node.columns)
+    return lasts and not node.waits and all(_is_of_last_row(node, column) for column in node.columns)
 
 
 def _is_of_last_row(node: Over, column: OverColumn) -> bool:
     match column:
         case RowNumber():
             return True
-        case Neighbour(_, _, offset, within, default):
-            return (offset, within, default) == (-1, None, None)
+        case Neighbour(_, _, offset, _, default):
+            return (offset, default) == (-1, None)
         case FrameAggregate(aggregate, frame):
             return frame.before is None and node.goes_by_order(aggregate)
         case PreviousDifferent() | NextDifferent() | Nth() | Reported():
@@ -64,24 +67,33 @@ def of_last_rows(
     partitions = state.all_different(state.partitions.assign(rows))
     if partitions is None:
         return None
-    terms = evaluated(rows, *(compile_term(term, schema) for term in layout.arguments)).get_columns()
+    terms = [term for term in layout.arguments if term not in layout.dependent]
+    values = evaluated(rows, *(compile_term(term, schema) for term in terms)).get_columns()
     new = {TIME: rows.get_column(node.time)}
-    new |= {layout.argument(term): column for term, column in zip(layout.arguments, terms, strict=True)}
+    new |= {layout.argument(term): column for term, column in zip(terms, values, strict=True)}
     last = state.rows.last_of_each(partitions, _read(layout))
-    for running in layout.runnings:
-        new |= _after(layout, running, new, last)
-    computed = [_value(layout, column, new, last).alias(column.name) for column in node.columns]
+    computed = dict[str, pl.Series]()
+    for column in node.columns:
+        for term in terms_of(column):
+            if layout.argument(term) not in new:
+                read = rows.with_columns(computed[name] for name in sorted(attributes_of(term) - {*schema}))
+                new[layout.argument(term)] = evaluated(read, compile_term(term, layout.known)).to_series()
+        if (running := layout.running(column)) is not None:
+            new |= _after(layout, running, new, last)
+        computed[column.name] = _value(layout, column, new, last).alias(column.name)
     look = np.full(rows.height, NO_LOOK)
     places = pl.Series(PARTITION, np.arange(rows.height))
     kept = pl.DataFrame([places, *(new[name].alias(name) for name in layout.columns)])
     before = KeptExtract(partitions, kept.clear(), look, state.version)
     after = KeptExtract(partitions, kept, look, one_each=True)
-    return before, after, rows.select(schema.names).hstack(computed)
+    return before, after, rows.select(schema.names).hstack([*computed.values()])
 
 
 def _read(layout: OverLayout) -> list[str]:
     """The columns of the last rows that values need."""
-    arguments = [layout.argument(column.argument) for column in layout.node.columns if isinstance(column, Neighbour)]
+    neighbours = [column for column in layout.node.columns if isinstance(column, Neighbour)]
+    arguments = [layout.argument(column.argument) for column in neighbours]
+    arguments += [TIME] if any(column.within is not None for column in neighbours) else []
     parts = [layout.part(running, name) for running in layout.runnings for name in layout.parts(running)]
     return list(dict.fromkeys([*arguments, *parts]))
 
@@ -101,7 +113,11 @@ def _after(layout: OverLayout, running: Running, new: dict[str, pl.Series], last
 def _value(layout: OverLayout, column: OverColumn, new: dict[str, pl.Series], last: pl.DataFrame) -> pl.Series:
     """The values of a column for the new rows."""
     if isinstance(column, Neighbour):
-        return last.get_column(layout.argument(column.argument))
+        value = last.get_column(layout.argument(column.argument))
+        if column.within is None:
+            return value
+        is_near = (new[TIME] - last.get_column(TIME) <= column.within).fill_null(value=False)
+        return value if is_near.all() else value.set(~is_near, None)
     running = layout.running(column)
     assert running is not None
     return new[layout.part(running, "n" if running.what is Kind.ROWS else "v")]

@@ -64,9 +64,7 @@ class OverLayout:
 
     @cached_property
     def arguments(self) -> tuple[Term, ...]:
-        """The terms that are evaluated for each row, without the instant and those of which only running values are
-        needed.
-        """
+        """The terms that are evaluated for each row, without the instant."""
         terms = (term for column in self.node.columns for term in terms_of(column))
         return tuple(dict.fromkeys(term for term in terms if term != Attr(self.node.time)))
 
@@ -75,6 +73,16 @@ class OverLayout:
         """Those arguments that read columns, each after those that its columns need."""
         own = set(self.node.input.schema)
         return tuple(term for term in self.arguments if not attributes_of(term) <= own)
+
+    @cached_property
+    def kept_arguments(self) -> tuple[Term, ...]:
+        """Those that are kept with a row: of the others later rows need running values alone."""
+        kept = {term for column in self.node.columns if self.looks_at_rows(column) for term in terms_of(column)}
+        return tuple(term for term in self.arguments if term in kept)
+
+    def looks_at_rows(self, column: OverColumn) -> bool:
+        """Whether a column needs the rows before a row themselves, beside running values."""
+        return isinstance(column, PreviousDifferent) or self.running(column) is None
 
     @cached_property
     def known(self) -> Schema:
@@ -161,7 +169,7 @@ class OverLayout:
     def columns(self) -> dict[str, pl.DataType]:
         """The columns of kept rows, beside the keys of their partitions."""
         columns = {TIME: BIGINT}
-        columns |= {self.argument(term): self.type_of(term) for term in self.arguments}
+        columns |= {self.argument(term): self.type_of(term) for term in self.kept_arguments}
         for running in self.runnings:
             columns |= {self.part(running, name): type_ for name, type_ in self.parts(running).items()}
         if self.node.waits:

@@ -138,7 +138,7 @@ class _Left:
         """The rows themselves, with the values over all rows up to each."""
         layout, block = values.layout, values.block
         columns = [pl.Series(PARTITION, self.of), pl.Series(TIME, block.time[self.places])]
-        columns += [block.column(layout.argument(term)).gather(self.places) for term in layout.arguments]
+        columns += [block.column(layout.argument(term)).gather(self.places) for term in layout.kept_arguments]
         for running in layout.runnings:
             for name, part in values.running(running).items():
                 columns.append(part.gather(self.places).alias(layout.part(running, name)))

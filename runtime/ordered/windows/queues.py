@@ -22,6 +22,8 @@ class RowQueues(RowArrays):
     rows that it adds, now and then some times as much, however many rows stay.
     """
 
+    compact = False  # kernels read its columns as they stand
+
     def count(self, partitions: Int64Array) -> Int64Array:
         return self._count[partitions].astype(np.int64)
 

@@ -57,8 +57,10 @@ def test_keys_are_numbered_after_there_was_no_memory_for_them(spread: int, funct
             numbers.assign(more, np.empty(len(more), dtype=np.int32))
     known = numbers.keys.tolist()
     assert known[:10] == keys.tolist()
-    dense, held = numbers._dense, len(numbers._keys)
-    assert held >= (len(numbers._table) // 2 if dense is None else len(dense))
+    if numbers._dense is None:
+        assert len(numbers._keys) >= len(numbers._table) // 2
+    else:
+        assert len(numbers._offsets) >= len(numbers._dense)
     assert numbers.assign(more).tolist() == numbered(more, known)
     assert numbers.keys.tolist() == known
 
