@@ -16,6 +16,7 @@ from tidegate.algebra.types import MAX_INSTANT
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.kernels.partitions.rows import mark
 from tidegate.runtime.ordered.partitions import Partitions
+from tidegate.runtime.ordered.successors import Successors
 
 #: Partitions of which nothing is held may be so many before their partitions are given up, or as many as the others.
 LOOSE: Final = 1024
@@ -65,6 +66,10 @@ class PartitionStore(Generic[C]):
 
     def __init__(self, keys: Schema) -> None:
         self.partitions = Partitions.of(keys)
+        #: Of keys that grow which partitions are followed by others; None where there are none.
+        self.successors: Successors | None = None
+        #: Which of the partitions that were touched last no row comes to any more.
+        self.followed = np.zeros(0, dtype=np.bool_)
         self.held = 0
         self.last: C | None = None
         self.version = 0
@@ -76,6 +81,19 @@ class PartitionStore(Generic[C]):
         self._is_held = np.zeros(0, dtype=np.bool_)
         self._place = np.empty(0, dtype=np.int32)
         self._left: list[Int64Array] = []
+
+    @property
+    def growing(self) -> Sequence[str]:
+        """The keys by which partitions follow each other."""
+        return () if self.successors is None else self.successors.growing
+
+    def follow(self, growing: Sequence[str]) -> Self:
+        """The store itself, whose partitions follow each other by these keys from now on."""
+        if growing:
+            self.successors = Successors(self.partitions.schema, growing)
+            held = np.flatnonzero(self.holding())
+            self.successors.hold(held, self.partitions.rows(held), np.ones(len(held), dtype=np.bool_))
+        return self
 
     def emptied(self) -> Self:
         """A store of the same kind that is empty."""
@@ -123,7 +141,18 @@ class PartitionStore(Generic[C]):
         return partitions, self.places(partitions, numbers).astype(np.int64)
 
     def touched(self, parts: Sequence[Int32Array], until: int) -> Int64Array:
-        """The partitions that have rows in one of the parts or have to be read at progress `until`, in order."""
+        """The partitions that have rows in one of the parts or have to be read at progress `until`, in order; with
+        them those that one of these follows.
+        """
+        touched = self._touched(parts, until)
+        if self.successors is None:
+            return touched
+        followed = self.successors.followed(touched, self.partitions.rows(touched))
+        touched = np.union1d(touched, followed)
+        self.followed = np.isin(touched, followed, assume_unique=True)
+        return touched
+
+    def _touched(self, parts: Sequence[Int32Array], until: int) -> Int64Array:
         self._grow()
         every = len(self.partitions)
         due = self._due(every, until)
@@ -155,9 +184,11 @@ class PartitionStore(Generic[C]):
         return np.sort(partitions[self._place[partitions] == number])
 
     def all_different(self, part: Int32Array) -> Int64Array | None:
-        """These partition numbers as they stand; None where one is there twice."""
+        """These partition numbers as they stand; None where one is there twice, or where others may have to be read
+        that these follow.
+        """
         self._grow()
-        if len(part) > len(self.partitions):
+        if len(part) > len(self.partitions) or self.successors is not None:
             return None
         number = np.arange(len(part), dtype=np.int32)
         self._place[part] = number
@@ -193,6 +224,8 @@ class PartitionStore(Generic[C]):
         self._look_for(extract.look)
         is_held = self.hold(extract)
         self._note_look(extract.partitions, extract.look)
+        if self.successors is not None:
+            self.successors.hold(extract.partitions, self.partitions.rows(extract.partitions), is_held)
         self.held += int(np.count_nonzero(is_held) - np.count_nonzero(self._is_held[extract.partitions]))
         self._is_held[extract.partitions] = is_held
         if self.gives_again:
