@@ -5,15 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tidegate as tg
 from tests.contexts.traffic import traffic
 from tests.runtime.batchings import whatever_is_ahead
+from tidegate import testing
 from tidegate.algebra.semantics import evaluate_program
 from tidegate.analysis.state.window_partitions import successive_keys
+from tidegate.runtime.plan import placement
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MODEL = traffic()
 REPORTS = tg.stream("Reports", "car bigint, segment bigint, time bigint, lane string", progress="time")
@@ -121,6 +126,29 @@ def test_thousands_of_windows() -> None:
         kept, results = fed(query(INSIDE), rows, 30)
         assert max(kept[5:]) <= most
         assert len(results) > 300
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("shard_bytes", [0, pytest.param(1, marks=pytest.mark.long)])
+def test_spark_lets_them_go(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the driver, and shard by shard in the workers."""
+    monkeypatch.setattr(placement, "MOST_SHARDS", 2)
+    program = tg.program(**{name: QUERIES[key][0](INSIDE) for name, key in (("One", "numbered"), ("Two", "a pair"))})
+    rows = windows_of_three(24)
+    meant = evaluate_program(program.definition, {name: [*own] for name, own in rows.items()})
+    driver_bytes = 0 if shard_bytes else 1 << 20
+    with testing.drive(program, spark=spark, driver_bytes=driver_bytes, shard_bytes=shard_bytes) as run:
+        for before, until in ((-1, 160), (160, 320), (320, 500)):
+            for name, at in TIMES.items():
+                run.add(name, [row for row in rows[name] if before < row[at] <= until])
+                run.advance(name, **{"end" if name == "Minutes" else "time": until})
+            run.step()
+        kept = run.live_rows
+        assert sum(many for name, many in kept.items() if name.startswith(("One:", "Two:"))) <= 10
+        run.finish()
+        run.step()
+        for name, own in meant.items():
+            assert sorted((tuple(row.values()) for row in run.results(name)), key=str) == sorted(own, key=str)
 
 
 @pytest.mark.parametrize("name", ["numbered", "after, for a while", "a pair", "not followed", "counted", "after"])

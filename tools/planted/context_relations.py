@@ -1,5 +1,5 @@
-"""Slips in what is proved of contexts: which windows follow each other, which contexts lie in others, which patterns are
-looked for in a window alone.
+"""Slips in what is proved of contexts: which windows follow each other, which contexts lie in others, and which patterns
+are looked for in a window alone.
 """
 
 from __future__ import annotations
