@@ -61,8 +61,11 @@ def successive_keys(query: Query, program: ProgramDef) -> tuple[str, ...]:
     (reading,) = operator.readings
     looked_up = _LookedUp(_feeding(program))
     found: list[str] = []
-    for key in window_keys(query, program):
-        window, others = looked_up.window(reading.input, key), {*reading.keys} - {key}
+    beginnings = window_keys(query, program)
+    # Not by keys that grow themselves: each of several would have to grow whatever the others do.
+    others = {*reading.keys}.difference(beginnings)
+    for key in beginnings:
+        window = looked_up.window(reading.input, key)
         if window is not None and reading.time in window.at and not any(map(others.isdisjoint, window.keys)):
             found.append(key)
     return tuple(found)
@@ -168,8 +171,7 @@ class _LookedUp:
                 return self.window(below, term.name) if isinstance(term, Attr) else None
             case Imbed(below, made, term):
                 found = self.window(below, name)
-                copied = isinstance(term, Attr) and found is not None
-                return found.with_copy(term.name, made) if copied else found  # type: ignore[union-attr]  # as `copied` says
+                return found.with_copy(term.name, made) if found is not None and isinstance(term, Attr) else found
             case Select(below, _) | Distinct(below) | Difference(below, _):
                 return self.window(below, name)
             case Union(inputs):

@@ -14,6 +14,7 @@ from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
 from tidegate.algebra.semantics import evaluate_program
 
 READINGS = tg.stream("Readings", "room bigint, time bigint, degrees bigint, smoke boolean", progress="time")
+OTHERS = tg.stream("Others", "room bigint, time bigint, degrees bigint, smoke boolean", progress="time")
 #: One row for each room and instant.
 HOTTEST = READINGS.group_by("room", "time").agg(degrees=tg.max(READINGS.degrees))
 
@@ -128,6 +129,32 @@ HOT = [("hot", "warm")]
                 .initiate("hot", when=above(50))
                 .terminate("hot", when=below(50))
                 .terminate("warm", when=below(20))
+            ),
+            [],
+            [],
+        ),
+        # Other rows with the same attributes.
+        (
+            lambda: (
+                model("warm", "hot")
+                .initiate("warm", when=above(30, OTHERS))
+                .initiate("hot", when=above(50))
+                .terminate("warm", when=below(20))
+                .terminate("hot", when=below(40))
+            ),
+            [],
+            [],
+        ),
+        # It begins in a context that may hold together with the other one.
+        (
+            lambda: (
+                model("warm", "cold", "hot")
+                .switch("warm", when=above(30), within="fine")
+                .initiate("cold", when=below(10))
+                .initiate("hot", when=above(50), within="cold")
+                .terminate("warm", when=below(20))
+                .terminate("cold", when=above(40))
+                .terminate("hot", when=below(45))
             ),
             [],
             [],
@@ -271,6 +298,14 @@ def test_a_context_that_lies_in_another_one_is_not_looked_up() -> None:
     assert looked_up(CALLS.in_context(rooms, "hot", "warm", "fine")) == []
     assert looked_up(CALLS.in_context(three, "hot", "smoky", "warm")) == [("smoky", "warm")]
     assert looked_up(CALLS.in_context(stages(), "hot", "warm")) == [("hot", "warm")]
+    same = model("warm", "hot").initiate("warm", when=above(30)).initiate("hot", when=above(30))
+    same = same.terminate("warm", when=below(20)).terminate("hot", when=below(20))
+    found = CALLS.in_context(same, "hot", "warm", values={"since": "began"})
+    assert looked_up(found) == []
+    rows = tg.program(Q=found).run(
+        {"Readings": [(1, 2, 40, False), (1, 7, 10, False)], "Calls": [(1, 4, 0), (1, 9, 0)]}
+    )
+    assert [(row["time"], row["since"]) for row in rows.rows("Q")] == [(4, 2)]
 
 
 @pytest.mark.parametrize("seed", range(3))

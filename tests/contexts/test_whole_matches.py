@@ -140,7 +140,7 @@ def test_matches_are_the_same(seed: int, tmp_path: Path) -> None:
     """Optimised as they run, against the definition; whatever the batching."""
     rows: Mapping[str, Sequence[Any]] = drawn(seed)
     meant = evaluate_program(tg.program(**whole()).definition, {name: [*own] for name, own in rows.items()})
-    completed = dict.fromkeys(meant, "detected")
+    completed = dict.fromkeys(whole(), "detected")
     results = whatever_is_ahead(
         lambda: tg.program(**whole()),
         rows,

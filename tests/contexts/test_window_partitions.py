@@ -43,7 +43,7 @@ def matched(rows: tg.Relation, pattern: str, **options: Any) -> tg.Relation:
 
 
 def counted(rows: tg.Relation) -> tg.Relation:
-    found = matched(rows, "A B", matches="any", first=lambda m: m.A.time)
+    found = matched(rows, "A B", matches="any", begin=lambda m: m.A.time)
     return found.group_by("segment", "since", "detected").agg(n=tg.count())
 
 
@@ -58,9 +58,9 @@ QUERIES: dict[str, tuple[Callable[[tg.Relation], tg.Relation], int | None]] = {
         4,
     ),
     "after": (lambda rows: rows.over(by=KEYS, order="time", tie="car", after=tg.lead(rows.car)), None),
-    "a pair": (lambda rows: matched(rows, "A B", first=lambda m: m.A.car), 4),
-    "a pair of any": (lambda rows: matched(rows, "A B", matches="any", first=lambda m: m.A.car), 4),
-    "not followed": (lambda rows: matched(rows, "A !B[3]", first=lambda m: m.A.car), 4),
+    "a pair": (lambda rows: matched(rows, "A B", car=lambda m: m.A.car), 4),
+    "a pair of any": (lambda rows: matched(rows, "A B", matches="any", car=lambda m: m.A.car), 4),
+    "not followed": (lambda rows: matched(rows, "A !B[3]", car=lambda m: m.A.car), 4),
     "as many as there are": (lambda rows: matched(rows, "A B*", many=lambda m: m.rows.agg(tg.count())), None),
     "counted": (counted, 2),
 }
@@ -128,6 +128,21 @@ def test_thousands_of_windows() -> None:
         assert len(results) > 300
 
 
+def test_what_a_session_finds_is_let_go(tmp_path: Path) -> None:
+    """One that goes on from a checkpoint, in which a window holds."""
+    program = tg.program(Q=QUERIES["numbered"][0](INSIDE))
+    for number in range(3):
+        begin = 20 * number
+        with program.session(checkpoint=tmp_path) as session:
+            session.push("Minutes", [(1, begin, 60, 30.0), (1, begin + 15, 10, 60.0)])
+            session.push("Reports", [(begin + at, 1, begin + at, "") for at in (3, 5, 8)])
+            for name in TIMES:
+                session.advance(name, begin + 19)
+            session.step()
+            assert [row["n"] for row in session.results("Q")][-3:] == [1, 2, 3]
+            assert sum(rows for name, rows in session.live_rows().items() if name.startswith("Q: ")) == 1
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("shard_bytes", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_spark_lets_them_go(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +178,7 @@ def test_whatever_the_batching(name: str, seed: int, tmp_path: Path) -> None:
     rows = {**windows_of_three(8), "Stopped": [(1, 30, 1, False), (1, 75, 1, True), (0, 47, 0, False)]}
     meant = evaluate_program(program().definition, {name: [*own] for name, own in rows.items()})
     at = next((name for name in ("complete", "detected") if name in query(INSIDE).schema), "time")
-    completed = dict.fromkeys(meant, at)
+    completed = dict.fromkeys(("One", "Two", "Three"), at)
     results = whatever_is_ahead(
         program, rows, random.Random(seed), tmp_path, completed, sessions=3, steps=6, instants=TIMES
     )
@@ -182,6 +197,26 @@ def by(rows: tg.Relation, *keys: str, order: str = "time") -> tg.Relation:
 
 BESIDE = REPORTS.with_(beside=REPORTS.segment + 1)
 LATER = REPORTS.with_(later=REPORTS.time + 5)
+
+
+TWICE = INSIDE.in_context(MODEL, "accident", values={"second": "began"})
+#: Contexts of each window of another one, by its beginning.
+INNER = tg.context_model("Inner", by=("segment", "since"), default="none", contexts="some").switch(
+    "some", when=INSIDE.where(INSIDE.lane == "exit"), within=("none", "some")
+)
+WITHIN = INSIDE.in_context(INNER, "some", values={"second": "began"})
+
+LANES = tg.context_model("Lanes", by=("segment", "lane"), default="none", contexts="some").switch(
+    "some", when=REPORTS.where(REPORTS.car > 3), within=("none", "some")
+)
+
+
+def of_changes(*keys: str) -> tg.Relation:
+    """Numbers of rows with the last change before them, by these keys and the beginning of its window."""
+    left, right = REPORTS.as_("l"), LANES.changes.where(LANES.changes["context"] == "some").as_("r")
+    found = left.asof_join(right, by=keys, left_on=left.time, right_on=right.time, tie="change", how="inner")
+    named = [f"l.{key}" for key in keys]
+    return found.over(by=(*named, "r.began"), order="l.time", tie="l.car", n=tg.row_number())
 
 
 @pytest.mark.parametrize(
@@ -210,6 +245,12 @@ LATER = REPORTS.with_(later=REPORTS.time + 5)
             set(),
         ),
         (lambda: by(INSIDE.with_(window=INSIDE.since // 2), "segment", "window"), set()),
+        # Two beginnings: of contexts of the segment, or of one that the other one tells apart.
+        (lambda: by(TWICE, "segment", "second", "since"), {"since", "second"}),
+        (lambda: by(WITHIN, "segment", "second", "since"), {"since"}),
+        # Changes of all lanes of a segment come one after the other.
+        (lambda: of_changes("segment"), set()),
+        (lambda: of_changes("segment", "lane"), {"r.began"}),
     ],
 )
 def test_which_partitions_follow_each_other(relation: Callable[[], tg.Relation], keys: set[str]) -> None:

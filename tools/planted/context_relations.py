@@ -1,6 +1,4 @@
-"""Slips in what is proved of contexts: which windows follow each other, which contexts lie in others, and which patterns
-are looked for in a window alone.
-"""
+"""Slips in what is proved of contexts: windows that follow each other, contexts in others, patterns in one window."""
 
 from __future__ import annotations
 
