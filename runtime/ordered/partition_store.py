@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
@@ -16,8 +16,9 @@ from tidegate.algebra.types import MAX_INSTANT
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.kernels.partitions.rows import mark
 from tidegate.runtime.ordered.partitions import Partitions
-from tidegate.runtime.ordered.successors import Successors
 
+#: Some keys of a partition.
+Values = tuple[Any, ...]
 #: Partitions of which nothing is held may be so many before their partitions are given up, or as many as the others.
 LOOSE: Final = 1024
 #: Later than every instant, as partitions are looked at and the kernels take progress.
@@ -50,6 +51,53 @@ class PartitionExtract(Protocol):
 
 
 C = TypeVar("C", bound=PartitionExtract)
+
+
+class Successors:
+    """Which of the partitions of which something is held follow each other: they agree in all keys but some that only
+    grow, so that the last one alone has rows to come (rule R60).
+    """
+
+    def __init__(self, keys: Schema, growing: Sequence[str]) -> None:
+        """`growing` are the keys that grow from row to row of those partitions that agree in the others."""
+        self.growing = tuple(growing)
+        self._others = [place for place, name in enumerate(keys.names) if name not in growing]
+        self._last = [place for place, name in enumerate(keys.names) if name in growing]
+        #: By the other keys the partitions of which something is held, each with the keys that grow.
+        self._held: dict[Values, dict[int, Values]] = {}
+
+    def hold(self, partitions: Int64Array, keys: pl.DataFrame, is_held: BoolArray) -> None:
+        """From now on something is held of these partitions, or nothing."""
+        for number, held, (others, last) in zip(partitions.tolist(), is_held.tolist(), self._split(keys), strict=True):
+            if held:
+                self._held.setdefault(others, {})[number] = last
+            elif (known := self._held.get(others)) is not None:
+                known.pop(number, None)
+                if not known:
+                    del self._held[others]
+
+    def followed(self, partitions: Int64Array, keys: pl.DataFrame) -> Int64Array:
+        """The partitions that one of these follows, or another one that is held, in order: of these, and of those that
+        are held.
+        """
+        of: dict[Values, dict[int, Values]] = {}
+        for number, (others, last) in zip(partitions.tolist(), self._split(keys), strict=True):
+            of.setdefault(others, dict(self._held.get(others, ())))[number] = last
+        found = [
+            number
+            for known in of.values()
+            if len(known) > 1
+            for latest in [max(known.values())]
+            for number, last in known.items()
+            if last < latest
+        ]
+        return np.array(sorted(found), dtype=np.int64)
+
+    def _split(self, keys: pl.DataFrame) -> Iterator[tuple[Values, Values]]:
+        """The other keys and those that grow, which compare: NULL is before all."""
+        for row in keys.iter_rows():
+            last = tuple((row[place] is not None, row[place]) for place in self._last)
+            yield tuple(row[place] for place in self._others), last
 
 
 class PartitionStore(Generic[C]):

@@ -25,6 +25,12 @@ LAST: dict[str, Any] = {"at": "last", "since": "first"}
 DETECTED: dict[str, Any] = {"at": "detected", "since": "first"}
 TIMES = {"Minutes": 1, "Stopped": 1, "Reports": 2}
 
+LANES: dict[str, Any] = {
+    "A": lambda m: m.A.lane == "exit",
+    "B": lambda m: m.B.lane == "travel",
+    "N": lambda m: m.N.lane == "",
+}
+
 
 def matched(pattern: str, rows: tg.Relation = REPORTS, by: Any = "segment", **options: Any) -> tg.Relation:
     chosen: dict[str, Any] = {"matches": "any", "within": 12, "first_car": lambda m: m.A.car, **options}
@@ -33,11 +39,7 @@ def matched(pattern: str, rows: tg.Relation = REPORTS, by: Any = "segment", **op
         by=by,
         order="time",
         tie="car",
-        define={
-            "A": lambda m: m.A.lane == "exit",
-            "B": lambda m: m.B.lane == "travel",
-            "N": lambda m: m.N.lane == "",
-        },
+        define={name: condition for name, condition in LANES.items() if name in pattern},
         **chosen,
     )
 

@@ -97,7 +97,7 @@ def fed(relation: tg.Relation, rows: Rows, batches: int) -> tuple[list[int], lis
                 session.push(name, [row for row in rows[name] if low <= row[place] < high])
                 session.advance(name, high - 1)
             session.step()
-            kept.append(sum(many for name, many in session.live_rows().items() if name.startswith("Q")))
+            kept.append(sum(many for name, many in session.live_rows().items() if name.startswith("Q: ")))
         session.finish()
         session.step()
         return kept, sorted((tuple(row.values()) for row in session.results("Q")), key=str)
@@ -111,7 +111,6 @@ def test_what_is_kept_does_not_grow_with_the_windows(name: str) -> None:
     kept, results = fed(relation, rows, 15)
     meant = evaluate_program(tg.program(Q=relation).definition, {name: [*own] for name, own in rows.items()})
     assert results == sorted(meant["Q"], key=str)
-    # Minutes and reports of one batch wait for each other: that is not what an operator keeps.
     if most is None:
         assert kept[-1] > 40
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 KEYS = "analysis/state/window_partitions.py"
-SUCCESSORS = "runtime/ordered/successors.py"
 STORE = "runtime/ordered/partition_store.py"
 OPERATOR = "runtime/ordered/row_operator.py"
 RELATIONS = "contexts/relations.py"
@@ -36,7 +35,7 @@ GROUP = Group(
         ),
         bug(
             "the first window follows the last one",
-            SUCCESSORS,
+            STORE,
             "            if last < latest\n",
             "            if last != min(known.values())\n",
         ),
