@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -127,21 +127,28 @@ def whole() -> dict[str, tg.Relation]:
     }
 
 
-def drawn(seed: int) -> dict[str, list[Any]]:
-    rng = random.Random(f"whole matches {seed}")
+def drawn(seed: int) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """Rows of which most queries have results, and these."""
     lanes = ("exit", "exit", "travel", "travel", "")
-    return {
-        "Minutes": [(rng.choice((1, 2)), rng.randrange(120), rng.choice((10, 60)), 30.0) for _ in range(24)],
-        "Stopped": [(rng.choice((1, 2)), rng.randrange(120), rng.randrange(2), rng.random() < 0.5) for _ in range(12)],
-        "Reports": [(car, rng.choice((1, 2)), rng.randrange(120), rng.choice(lanes)) for car in range(90)],
-    }
+    for number in range(20):
+        rng = random.Random(f"whole matches {seed} {number}")
+        rows: dict[str, list[Any]] = {
+            "Minutes": [(rng.choice((1, 2)), rng.randrange(120), rng.choice((10, 60)), 30.0) for _ in range(16)],
+            "Stopped": [
+                (rng.choice((1, 2)), rng.randrange(120), rng.randrange(2), rng.random() < 0.5) for _ in range(8)
+            ],
+            "Reports": [(car, rng.choice((1, 2)), rng.randrange(120), rng.choice(lanes)) for car in range(90)],
+        }
+        meant = evaluate_program(tg.program(**whole()).definition, rows)
+        if sum(map(bool, meant.values())) >= 6:
+            return rows, {name: [*own] for name, own in meant.items()}
+    raise AssertionError("no such rows")
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_matches_are_the_same(seed: int, tmp_path: Path) -> None:
     """Optimised as they run, against the definition; whatever the batching."""
-    rows: Mapping[str, Sequence[Any]] = drawn(seed)
-    meant = evaluate_program(tg.program(**whole()).definition, {name: [*own] for name, own in rows.items()})
+    rows, meant = drawn(seed)
     completed = dict.fromkeys(whole(), "detected")
     results = whatever_is_ahead(
         lambda: tg.program(**whole()),
@@ -155,7 +162,6 @@ def test_matches_are_the_same(seed: int, tmp_path: Path) -> None:
     )
     for name, own in meant.items():
         assert sorted((tuple(row.values()) for row in results[name]), key=str) == sorted(own, key=str), name
-    assert sum(map(bool, meant.values())) >= 6
 
 
 def test_nothing_is_kept_of_rows_outside() -> None:
