@@ -318,9 +318,10 @@ class ContextModel(Contexts):
     def _relations(self) -> Relations:
         """What is known of how its contexts lie to each other."""
         try:
-            node = self.changes._fed_by.node
+            fed_by = self.changes._fed_by
         except QueryError:
             return Relations()
+        node = None if fed_by is None else fed_by.node
         return relations_of(node) if isinstance(node, Transitions) else Relations()
 
     def _is_read_by(self, program: ProgramDef) -> bool:

@@ -55,7 +55,7 @@ def beside(first: int, second: int, rows: tg.Relation = READINGS) -> tg.ContextM
 
 def relations(of: tg.ContextModel) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     found = of._relations()
-    return {*found.inside}, {tuple(sorted(pair)) for pair in found.apart}  # type: ignore[misc]  # pairs
+    return {*found.inside}, {pair for pair in found.apart if pair[0] < pair[1]}
 
 
 SMOKE = READINGS.where(READINGS.smoke)
