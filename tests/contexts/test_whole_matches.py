@@ -172,3 +172,20 @@ def test_nothing_is_kept_of_rows_outside() -> None:
             session.advance(name, 45)
         session.step()
         assert sum(session.live_rows().values()) == 0
+
+
+def test_an_interval_may_end_after_its_window() -> None:
+    """Then the match is looked up where it is known, and not where its intervals begin."""
+    given = related(lambda a, b: a.ts < b.ts)
+    program = tg.program(
+        Known=inside(given, at="detected", since="A.ts"),
+        Begun=inside(given, at="B.ts", since="A.ts"),
+    )
+    rows = {
+        "Minutes": [(1, 10, 60, 30.0), (1, 20, 10, 60.0)],
+        "Stopped": [],
+        "Reports": [(1, 1, 12, "exit"), (2, 1, 14, "travel"), (3, 1, 18, "travel")],
+    }
+    found = program.run(rows)
+    assert sorted(row["B.car"] for row in found.rows("Known")) == [2]
+    assert sorted(row["B.car"] for row in found.rows("Begun")) == [2, 3]
