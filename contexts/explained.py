@@ -8,12 +8,20 @@ from tidegate.algebra.ordered.transitions.definition import ContextType
 from tidegate.algebra.printing.graph import Edge, Graph, Vertex
 from tidegate.analysis.ordered.transitions import does_text, where_text
 from tidegate.contexts.asked import Asked
+from tidegate.contexts.relations import Relations
 
 
 def explained(
-    name: str, keys: Sequence[str], default: str, types: Sequence[ContextType], asked: Sequence[Asked]
+    name: str,
+    keys: Sequence[str],
+    default: str,
+    types: Sequence[ContextType],
+    asked: Sequence[Asked],
+    relations: Relations,
 ) -> str:
-    """Each context with what begins and ends it, then each deriving query with what it implies."""
+    """Each context with what begins and ends it and what is known of others, then each deriving query with what it
+    implies.
+    """
     lines = [f"contexts {name} by {', '.join(keys) or '()'}"]
     for type_ in types:
         if type_.name == default:
@@ -25,6 +33,10 @@ def explained(
         lines.append(f"{type_.name}{held_by}")
         lines += _entry("begins", [str(one.transition) for one in asked if _begins(one, type_.name)])
         lines += _entry("ends", [str(one.transition) for one in asked if ends(one, type_.name)])
+        if around := relations.around(type_.name):
+            lines += _entry("lies in", [f"{', '.join(around)}, wherever it holds"])
+        if others := relations.apart_from(type_.name):
+            lines += _entry("apart from", [f"{', '.join(others)}: they never hold together"])
     for number, one in enumerate(asked):
         lines.append(f"{number}: {one.transition}")
         lines += _entry("where", [_where(one)])

@@ -18,6 +18,7 @@ from tidegate.analysis.report.predicate_sets import never_a_row
 from tidegate.analysis.validity.validity import contradictions
 from tidegate.contexts.asked import Asked
 from tidegate.contexts.explained import ends
+from tidegate.contexts.relations import Relations
 
 #: The code of all findings.
 CODE = "TG188"
@@ -29,6 +30,20 @@ def findings(
     """The findings on a model, TG188; none where nothing is wrong or nobody knows. `site` is where it was made."""
     found = _Findings(default, tuple(types), tuple(asked), site)
     return [*found.without_rows(), *found.never_holding(), *found.idle(), *found.never_ending(), *found.never_cleared()]
+
+
+def same_instants(relations: Relations, site: Site | None = None) -> list[Problem]:
+    """A finding for each two contexts that hold at the same instants."""
+    return [
+        Problem(
+            CODE,
+            f"{one} and {other} hold at the same instants",
+            site,
+            ("whatever begins or ends one of them does so to the other",),
+            "one of them is enough",
+        )
+        for one, other in relations.same()
+    ]
 
 
 @dataclass(slots=True)

@@ -37,8 +37,9 @@ from tidegate.algebra.schema import checked_name
 from tidegate.contexts.asked import CAUSE, NUMBER, SINCE, Asked, types_of
 from tidegate.contexts.checks import require_context, require_contexts, require_types
 from tidegate.contexts.explained import context_graph, explained
-from tidegate.contexts.findings import findings
+from tidegate.contexts.findings import findings, same_instants
 from tidegate.contexts.named import named_result
+from tidegate.contexts.relations import Relations, relations_of
 
 
 @checked_calls
@@ -200,7 +201,9 @@ class ContextModel(Contexts):
               where       slow holds before the row's instant
               does        ends slow; clear holds where none is left
         """
-        return DisplayText(explained(self._name, self._keys, self._default, self._types, self._asked))
+        return DisplayText(
+            explained(self._name, self._keys, self._default, self._types, self._asked, self._relations())
+        )
 
     def mermaid(self) -> str:
         """The contexts as a graph, as text for Mermaid: an arrow for each transition, dotted where the context that it
@@ -309,7 +312,17 @@ class ContextModel(Contexts):
             broken = [problem for problem in refused if problem.code != "TG204"]
             if broken or not self._asked:
                 return broken
-        return findings(self._default, self._types, self._asked, self._site) or refused
+        found = findings(self._default, self._types, self._asked, self._site)
+        return [*found, *same_instants(self._relations(), self._site)] or refused
+
+    def _relations(self) -> Relations:
+        """What is known of how its contexts lie to each other."""
+        try:
+            fed_by = self.changes._fed_by
+        except QueryError:
+            return Relations()
+        node = None if fed_by is None else fed_by.node
+        return relations_of(node) if isinstance(node, Transitions) else Relations()
 
     def _is_read_by(self, program: ProgramDef) -> bool:
         """Whether a program reads the contexts of this very model, and not those of another one with its name."""

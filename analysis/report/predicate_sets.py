@@ -68,6 +68,34 @@ def never_a_row(query: Query) -> Problem | None:
     return _kept_out(query, query.node)
 
 
+def follows_from(wanted: Term, conditions: Iterable[Term], types: Mapping[str, DataType]) -> bool:
+    """Whether a condition on one attribute is true wherever others are; False also where nobody knows."""
+    known = _by_attribute([wanted, *conditions], types).items()
+    for name, terms in known:
+        if terms[0] != wanted:
+            continue
+        values = _Values(name, types[name], terms)
+        accepted = [values.of(term) for term in terms]
+        narrow = [some for some in accepted[1:] if some is not None]
+        return accepted[0] is not None and _common(narrow).is_subset(accepted[0]) is True
+    return False
+
+
+def never_together(conditions: Iterable[Term], types: Mapping[str, DataType]) -> bool:
+    """Whether conditions on one attribute exclude each other; False also where nobody knows."""
+    for name, terms in _by_attribute(conditions, types).items():
+        values = _Values(name, types[name], terms)
+        if _common([some for term in terms if (some := values.of(term)) is not None]).is_empty is True:
+            return True
+    return False
+
+
+def _common(sets: Iterable[sympy.Set]) -> sympy.Set:
+    import sympy
+
+    return sympy.Intersection(sympy.UniversalSet, *sets)
+
+
 def _kept_out(query: Query, node: Node) -> Problem | None:
     match node:
         case Select():

@@ -17,8 +17,8 @@ from tidegate.analysis.ordered.table import operator_growth, operator_state
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
-from tidegate.analysis.report.window_partitions import window_keys
 from tidegate.analysis.state.bounds import Bounded
+from tidegate.analysis.state.window_partitions import successive_keys, window_keys
 from tidegate.analysis.summaries import listed
 from tidegate.analysis.zones.sites import zone_lines
 
@@ -117,7 +117,8 @@ def _query_text(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> str:
     if holds:
         lines.append(_entry("holds", holds))
     if per_window := window_keys(query.query, facts.program):
-        lines.append(_entry("per window", _per_window(per_window)))
+        growing = successive_keys(query.query, facts.program)
+        lines.append(_entry("per window", _per_window(per_window, growing)))
     if query.query.cut:
         lines.append(_entry("cut out", [query.query.cut]))
     if growth := operator_growth(query.query):
@@ -172,8 +173,13 @@ def _holds(query: QueryFacts) -> list[str]:
     return list(operator_state(query.query).bounds)
 
 
-def _per_window(keys: Sequence[str]) -> list[str]:
-    """What a window's end does not do where each window of a context is a partition."""
+def _per_window(keys: Sequence[str], growing: Sequence[str]) -> list[str]:
+    """What is freed where each window of a context is a partition, and what a window's end does not do."""
+    if growing:
+        return [
+            f"by {', '.join(growing)} each window is a partition: it is let go as the next one has a row, but for rows",
+            "that are still owed; its end cuts nothing off",
+        ]
     return [
         f"by {', '.join(keys)} each window is a partition: its end frees nothing, and cuts nothing off,",
         "so what is kept by key grows with the windows unless a limit in time frees it",
@@ -203,6 +209,7 @@ def _query_dict(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> dict[
     document["holds"] = _holds(query)
     if per_window := window_keys(query.query, facts.program):
         document["per_window"] = list(per_window)
+        document["let_go"] = list(successive_keys(query.query, facts.program))
     if query.query.cut:
         document["cut_out"] = query.query.cut
     if growth := operator_growth(query.query):

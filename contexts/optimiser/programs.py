@@ -17,6 +17,7 @@ from tidegate.analysis.pipeline import analyse
 from tidegate.analysis.state.bounds import Unbounded
 from tidegate.analysis.validity.validity import scan_problems
 from tidegate.contexts.optimiser.grouping import gathered, grouped
+from tidegate.contexts.optimiser.implied import without_implied
 from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
 from tidegate.contexts.optimiser.sharing import sharing
 
@@ -54,7 +55,12 @@ def _pushed_down(
     queries: Sequence[Query], facts: ProgramFacts, alone: Iterable[str]
 ) -> tuple[Sequence[Query], ProgramFacts]:
     """The queries, as many as can be with their filters by contexts further down, and the facts of all of them."""
-    own = [rewritten_by(query, grouped) for query in queries if query.name in alone]
+    models = {query.stream: query.node for query in queries if isinstance(query.node, Transitions)}
+
+    def needed(node: Node) -> Node | None:
+        return without_implied(node, models)
+
+    own = [rewritten_by(rewritten_by(query, grouped), needed) for query in queries if query.name in alone]
     made = {query.name: pushed_down(query) for query in gathered(own)}
     changed = [_promising(made[query.name], query, facts) if query.name in made else query for query in queries]
     if (every := _analysed(changed, queries, facts)) is not None:

@@ -25,6 +25,8 @@ from tidegate.algebra.nodes import (
     with_children,
 )
 from tidegate.algebra.ordered.asof import AsOf
+from tidegate.algebra.ordered.match.node import Match
+from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.program import Query
 from tidegate.algebra.rewrites.conditions import can_fail
 from tidegate.algebra.row_wise import is_static
@@ -33,6 +35,7 @@ from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.validity.validity import refuting
 from tidegate.analysis.zones.federation import Federation
 from tidegate.contexts.optimiser.filters import ContextFilter, changes_of, filter_of, is_look_up, with_attributes
+from tidegate.contexts.optimiser.whole_matches import below_intervals, below_row_pattern
 
 #: What becomes of a filter that has come down to a stream; None: it is not worth while.
 AtScan = Callable[[ContextFilter, Scan], Node | None]
@@ -142,6 +145,10 @@ class _Lowering:
                 return self._below_product(made, rows, left, right)
             case AsOf(left=left):
                 return self._below_as_of(made, rows, left)
+            case Sequences():
+                return below_row_pattern(made, rows, self.put)
+            case Match():
+                return below_intervals(made, rows, self.put, _is_ordered)
             case _:
                 # Any other operator reads rows before the window, too, or rows of several keys.
                 return None
@@ -257,15 +264,20 @@ def _earlier_part(made: ContextFilter, join: Join, rows: Node) -> ContextFilter 
     return replace(whole, condition=conjunction([whole.condition, rest])) if at != first else whole
 
 
-def _zones(join: Join) -> Federation | None:
-    """The zones of a join; None where nobody can tell them."""
+def _is_ordered(rows: Node, first: str, last: str) -> bool:
+    zones = _zones(rows)
+    return zones is not None and _ordered(zones, rows, first, last)
+
+
+def _zones(join: Node) -> Federation | None:
+    """The zones of rows; None where nobody can tell them."""
     try:
         return federation(join)
     except QueryError:
         return None
 
 
-def _ordered(zones: Federation, join: Join, first: str, last: str) -> bool:
+def _ordered(zones: Federation, join: Node, first: str, last: str) -> bool:
     """Whether an instant of each row is never after another."""
     if not {first, last} <= {*join.schema.temporal}:
         return False

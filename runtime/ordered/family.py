@@ -65,6 +65,12 @@ class Operator:
         """The operator that notes sums that overflow, and yields NULL for them. With None they are errors."""
         raise NotImplementedError
 
+    def letting_go(self, events: Sequence[Rows], until: Extended) -> Self:
+        """The operator after an increment with these events without partitions to which no row comes any more, and
+        that owe none.
+        """
+        return self
+
     def emptied(self) -> Self:
         """The operator's remaining state once there are no more events."""
         raise NotImplementedError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
@@ -18,6 +18,8 @@ from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.kernels.partitions.rows import mark
 from tidegate.runtime.ordered.partitions import Partitions
 
+#: Some keys of a partition.
+Values = tuple[Any, ...]
 #: Partitions of which nothing is held may be so many before their partitions are given up, or as many as the others.
 LOOSE: Final = 1024
 #: Later than every instant, as partitions are looked at and the kernels take progress.
@@ -68,6 +70,53 @@ class _Places(threading.local):
 _PLACES: Final = _Places()
 
 
+class Successors:
+    """Which of the partitions of which something is held follow each other: they agree in all keys but some that only
+    grow, so that the last one alone has rows to come (rule R60).
+    """
+
+    def __init__(self, keys: Schema, growing: Sequence[str]) -> None:
+        """`growing` are the keys that grow from row to row of those partitions that agree in the others."""
+        self.growing = tuple(growing)
+        self._others = [place for place, name in enumerate(keys.names) if name not in growing]
+        self._last = [place for place, name in enumerate(keys.names) if name in growing]
+        #: By the other keys the partitions of which something is held, each with the keys that grow.
+        self._held: dict[Values, dict[int, Values]] = {}
+
+    def hold(self, partitions: Int64Array, keys: pl.DataFrame, is_held: BoolArray) -> None:
+        """From now on something is held of these partitions, or nothing."""
+        for number, held, (others, last) in zip(partitions.tolist(), is_held.tolist(), self._split(keys), strict=True):
+            if held:
+                self._held.setdefault(others, {})[number] = last
+            elif (known := self._held.get(others)) is not None:
+                known.pop(number, None)
+                if not known:
+                    del self._held[others]
+
+    def followed(self, partitions: Int64Array, keys: pl.DataFrame) -> Int64Array:
+        """The partitions that one of these follows, or another one that is held, in order: of these, and of those that
+        are held.
+        """
+        of: dict[Values, dict[int, Values]] = {}
+        for number, (others, last) in zip(partitions.tolist(), self._split(keys), strict=True):
+            of.setdefault(others, dict(self._held.get(others, ())))[number] = last
+        found = [
+            number
+            for known in of.values()
+            if len(known) > 1
+            for latest in [max(known.values())]
+            for number, last in known.items()
+            if last < latest
+        ]
+        return np.array(sorted(found), dtype=np.int64)
+
+    def _split(self, keys: pl.DataFrame) -> Iterator[tuple[Values, Values]]:
+        """The other keys and those that grow, which compare: NULL is before all."""
+        for row in keys.iter_rows():
+            last = tuple((row[place] is not None, row[place]) for place in self._last)
+            yield tuple(row[place] for place in self._others), last
+
+
 class PartitionStore(Generic[C]):
     """The state of a family by partition, and when each has to be read. `extract` copies the state of some, `put`
     replaces it.
@@ -82,6 +131,10 @@ class PartitionStore(Generic[C]):
 
     def __init__(self, keys: Schema) -> None:
         self.partitions = Partitions.of(keys)
+        #: Of keys that grow which partitions are followed by others; None where there are none.
+        self.successors: Successors | None = None
+        #: Which of the partitions that were touched last no row comes to any more.
+        self.followed = np.zeros(0, dtype=np.bool_)
         self.held = 0
         self.last: C | None = None
         self.version = 0
@@ -92,6 +145,19 @@ class PartitionStore(Generic[C]):
         self._soonest = NO_LOOK
         self._is_held = np.zeros(0, dtype=np.bool_)
         self._left: list[Int64Array] = []
+
+    @property
+    def growing(self) -> Sequence[str]:
+        """The keys by which partitions follow each other."""
+        return () if self.successors is None else self.successors.growing
+
+    def follow(self, growing: Sequence[str]) -> Self:
+        """The store itself, whose partitions follow each other by these keys from now on."""
+        if growing:
+            self.successors = Successors(self.partitions.schema, growing)
+            held = np.flatnonzero(self.holding())
+            self.successors.hold(held, self.partitions.rows(held), np.ones(len(held), dtype=np.bool_))
+        return self
 
     def emptied(self) -> Self:
         """A store of the same kind that is empty."""
@@ -144,7 +210,18 @@ class PartitionStore(Generic[C]):
         return partitions, self.places(partitions, numbers).astype(np.int64)
 
     def touched(self, parts: Sequence[Int32Array], until: int) -> Int64Array:
-        """The partitions that have rows in one of the parts or have to be read at progress `until`, in order."""
+        """The partitions that have rows in one of the parts or have to be read at progress `until`, in order; with
+        them those that one of these follows.
+        """
+        touched = self._touched(parts, until)
+        if self.successors is None:
+            return touched
+        followed = self.successors.followed(touched, self.partitions.rows(touched))
+        touched = np.union1d(touched, followed)
+        self.followed = np.isin(touched, followed, assume_unique=True)
+        return touched
+
+    def _touched(self, parts: Sequence[Int32Array], until: int) -> Int64Array:
         self._grow()
         every = len(self.partitions)
         due = self._due(every, until)
@@ -176,9 +253,11 @@ class PartitionStore(Generic[C]):
         return np.sort(partitions[self._place[partitions] == number])
 
     def all_different(self, part: Int32Array) -> Int64Array | None:
-        """These partition numbers as they stand; None where one is there twice."""
+        """These partition numbers as they stand; None where one is there twice, or where others may have to be read
+        that these follow.
+        """
         self._grow()
-        if len(part) > len(self.partitions):
+        if len(part) > len(self.partitions) or self.successors is not None:
             return None
         number = np.arange(len(part), dtype=np.int32)
         self._place[part] = number
@@ -214,6 +293,8 @@ class PartitionStore(Generic[C]):
         self._look_for(extract.look)
         is_held = self.hold(extract)
         self._note_look(extract.partitions, extract.look)
+        if self.successors is not None:
+            self.successors.hold(extract.partitions, self.partitions.rows(extract.partitions), is_held)
         self.held += int(np.count_nonzero(is_held) - np.count_nonzero(self._is_held[extract.partitions]))
         self._is_held[extract.partitions] = is_held
         if self.gives_again:

@@ -11,14 +11,15 @@ import polars as pl
 import pyarrow as pa
 
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.time import Extended
+from tidegate.algebra.time import INF, Extended
+from tidegate.algebra.types import MAX_INSTANT
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Operator, Span, Tables
 from tidegate.runtime.ordered.new_events import evaluable, new_events, untied
 from tidegate.runtime.ordered.partition_store import NO_LOOK, C, PartitionStore
-from tidegate.runtime.ordered.partitions import key_columns
+from tidegate.runtime.ordered.partitions import Partitions, key_columns
 from tidegate.runtime.ordered.row_arrays import PARTITION, RowArrays, counts
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
@@ -147,6 +148,21 @@ class KeptExtract:
             return np.ones(len(self.partitions), dtype=np.bool_)
         return counts(self.rows, len(self.partitions)) > 0
 
+    def only(self, places: Int64Array) -> KeptExtract:
+        """The rows of the partitions at these places, in order, and of no others."""
+        of = self.rows.get_column(PARTITION).to_numpy()
+        number = np.full(len(self.partitions), -1)
+        number[places] = np.arange(len(places))
+        rows = self.rows.with_columns(pl.Series(PARTITION, number[of])).filter(number[of] >= 0)
+        return KeptExtract(self.partitions[places], rows, self.look[places])
+
+    def without(self, places: Int64Array) -> Self:
+        """The same, with nothing of the partitions at these places."""
+        is_left = np.ones(len(self.partitions), dtype=np.bool_)
+        is_left[places] = False
+        rows = self.rows.filter(is_left[self.rows.get_column(PARTITION).to_numpy()])
+        return replace(self, rows=rows, look=np.where(is_left, self.look, NO_LOOK))
+
 
 class KeptRows(RowStore[KeptExtract]):
     """The kept rows of all partitions, in a table of this name."""
@@ -158,7 +174,7 @@ class KeptRows(RowStore[KeptExtract]):
         self.table, self.columns, self.rows = table, columns, RowArrays(columns)
 
     def emptied(self) -> KeptRows:
-        return KeptRows(self.partitions.schema, self.table, self.columns)
+        return KeptRows(self.partitions.schema, self.table, self.columns).follow(self.growing)
 
     def arrays(self) -> Sequence[RowArrays]:
         return (self.rows,)
@@ -199,6 +215,28 @@ class KeptRowsOperator(RowOperator[KeptRows]):
 
     def counts(self) -> dict[str, int]:
         return {self.held.table: self.settled().rows.height}
+
+    def letting_go(self, events: Sequence[Rows], until: Extended) -> Self:
+        """The operator without what an increment has left of partitions that others follow and that owe no row: they
+        would yield none, wherever the input ended (rule R60).
+        """
+        state = self.held
+        if self.made is None or state.successors is None or until == INF or not state.followed.any():
+            return self
+        before, after = self.made
+        left = np.flatnonzero(state.followed & after.has_rows)
+        if not len(left):
+            return self
+        fresh = state.emptied()
+        fresh.partitions = Partitions(state.partitions.schema, state.partitions.rows(after.partitions[left]))
+        fresh.put(replace(after.only(left), partitions=np.arange(len(left))))
+        alone = replace(self, held=fresh, made=None).noting([])  # type: ignore[type-var]  # families' are dataclasses
+        _, owed = alone.step([as_frame(events[0]).clear()], until, INF, MAX_INSTANT)
+        if owed.height:
+            (reading,) = self.ordered.node.readings
+            owing = fresh.partitions.assign(owed.select(reading.keys))
+            left = np.delete(left, owing)
+        return replace(self, made=(before, after.without(left)))  # type: ignore[type-var]
 
 
 def row_table(keys: Schema, columns: Mapping[str, pl.DataType], possible: pl.Expr | None = None) -> StateTable:

@@ -17,6 +17,7 @@ from tidegate.runtime.ordered.match.family import MatchFamily
 from tidegate.runtime.ordered.over.operator import OverFamily
 from tidegate.runtime.ordered.process.operator import ProcessFamily
 from tidegate.runtime.ordered.ranks.operator import RanksFamily
+from tidegate.runtime.ordered.row_operator import KeptRowsOperator
 from tidegate.runtime.ordered.sequences.counting.operator import CountedSequencesFamily
 from tidegate.runtime.ordered.sequences.operator import SequencesFamily
 from tidegate.runtime.ordered.ticks.operator import TicksFamily
@@ -56,9 +57,16 @@ def family_of(node: OrderedNode) -> Family[Any]:
 
 def start_operator(ordered: OrderedStep) -> Operator:
     """The operator before the first event."""
-    return family_of(ordered.node).start(ordered)
+    return _following(ordered, family_of(ordered.node).start(ordered))
 
 
 def load_operator(ordered: OrderedStep, tables: Tables, reached: Extended) -> Operator:
     """The operator with its stored state, for the progress `reached`."""
-    return family_of(ordered.node).load(ordered, tables, reached)
+    return _following(ordered, family_of(ordered.node).load(ordered, tables, reached))
+
+
+def _following(ordered: OrderedStep, operator: Operator) -> Operator:
+    """The operator, which knows by which keys its partitions follow each other."""
+    if ordered.growing and isinstance(operator, KeptRowsOperator):
+        operator.held.follow(ordered.growing)
+    return operator

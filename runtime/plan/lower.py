@@ -54,6 +54,7 @@ from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.state.keep import kept_of
+from tidegate.analysis.state.window_partitions import successive_keys
 from tidegate.runtime.plan.folding.fold import Fold
 from tidegate.runtime.plan.folding.weights import weighed
 from tidegate.runtime.plan.sharding import required_leaves, shard_key
@@ -99,7 +100,7 @@ def lower(
     finished = [(draft.tree, tuple(leaf.finished(buffers) for leaf in draft.leaves)) for draft in drafts]
     plans = tuple(
         _purged(
-            _plan(draft, tree, leaves, common, facts.recursions),
+            _growing(_plan(draft, tree, leaves, common, facts.recursions), facts),
             facts,
             purging,
         )
@@ -136,6 +137,12 @@ def _plan(
         required=required,
         totals=(*draft.totals, *_totals_in(tree)),
     )
+
+
+def _growing(query: QueryPlan, facts: ProgramFacts) -> QueryPlan:
+    """The query with the keys of its operator by which partitions follow each other."""
+    growing = () if query.ordered is None else successive_keys(query.facts.query, facts.program)
+    return replace(query, ordered=replace(query.ordered, growing=growing)) if query.ordered and growing else query
 
 
 def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan:

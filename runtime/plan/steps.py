@@ -208,7 +208,8 @@ class OrderedStep:
     holds the instant at which a row is complete: how far the query has come there is how far the operator has read its
     events. `keeps` is what it keeps of them. With `encoded` it reads event runs instead of rows; they are then all of
     the same events. `purging`: where it frees what it keeps sooner than it has to. `judges`: its events may be results,
-    of which nobody has looked yet whether its terms have a value.
+    of which nobody has looked yet whether its terms have a value. `growing`: keys that only grow from row
+    to row of partitions that agree in the others (rule R60).
     """
 
     node: OrderedNode
@@ -218,6 +219,7 @@ class OrderedStep:
     encoded: EncodedReading | None = None
     purging: PurgeMode = "off"
     judges: bool = False
+    growing: tuple[str, ...] = ()
 
     @property
     def sharded_by(self) -> int | None:

@@ -73,6 +73,8 @@ class _Inside(RandomAbove):
         window by window.
         """
         rows, every = self.asked(self.rng.choice(self.streams)), (*self.contexts, "d")
+        if self.chance(0.15):
+            return rows, self.keys
         some = self.rng.sample(every, 1 if self.chance(0.7) else min(2, len(every)))
         if self.chance(0.2):
             return rows.not_in_context(model, *some, at="t"), self.keys
@@ -184,9 +186,16 @@ class _Inside(RandomAbove):
 
     def looked_up(self, model: tg.ContextModel, rows: tg.Relation, keys: Sequence[str], at: str) -> tg.Relation:
         """All rows of an operator, or those in contexts, or outside of some."""
-        if self.chance(0.6):
+        if self.chance(0.45):
             return rows
         every = (*self.contexts, "d")
         some = self.rng.sample(every, 1 if self.chance(0.7) else min(2, len(every)))
-        keep = rows.not_in_context if self.chance(0.3) else rows.in_context
-        return keep(model, *some, by=keys, at=at)
+        if self.chance(0.3):
+            return rows.not_in_context(model, *some, by=keys, at=at)
+        # That all of a match lies in one window, since its first row, or its first interval if that is A.
+        first = next((name for name in ("first", "A.ts") if name in rows.schema), None)
+        if first is None or self.chance(0.3):
+            return rows.in_context(model, *some, by=keys, at=at)
+        last = "last" if "last" in rows.schema and self.chance(0.4) else at
+        values = {"window": "began"} if len(some) == 1 and self.chance(0.3) else None
+        return rows.in_context(model, *some, by=keys, at=last, since=first, values=values)

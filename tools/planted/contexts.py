@@ -12,7 +12,7 @@ MODEL = "contexts/model.py"
 STANDING = "contexts/standing.py"
 SUSPENSION = "runtime/inspect/suspension.py"
 FINDINGS = "contexts/findings.py"
-PARTITIONS = "analysis/report/window_partitions.py"
+PARTITIONS = "analysis/state/window_partitions.py"
 
 GROUP = Group(
     "contexts",
@@ -226,7 +226,7 @@ GROUP = Group(
         bug(
             "the beginning of a window under another name is none",
             PARTITIONS,
-            "return self.has(below, {new: old for old, new in pairs}.get(name, name))",
+            "return self.has(below, _old(pairs, name))",
             "return self.has(below, name)",
         ),
         bug(

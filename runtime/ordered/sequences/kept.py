@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
+import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.sequences.node import Sequences
@@ -60,6 +61,13 @@ class SearchedExtract(KeptExtract):
     threads: pl.DataFrame | None = None
     added: OpenPartitions | None = None
 
+    def without(self, places: Int64Array) -> Self:
+        left = KeptExtract.without(self, places)
+        if left.threads is None:
+            return left
+        gone = np.isin(left.threads.get_column(PARTITION).to_numpy(), places)
+        return replace(left, threads=left.threads.filter(~gone))
+
 
 class SearchedRows(KeptRows):
     """The kept rows of all partitions, and of some of them the threads of their search.
@@ -74,7 +82,7 @@ class SearchedRows(KeptRows):
         self.width, self.threads = width, RowArrays({str(place): pl.Int64() for place in range(width)})
 
     def emptied(self) -> SearchedRows:
-        return SearchedRows(self.partitions.schema, self.table, self.columns, self.width)
+        return SearchedRows(self.partitions.schema, self.table, self.columns, self.width).follow(self.growing)
 
     def room(self, partitions: int) -> None:
         super().room(partitions)

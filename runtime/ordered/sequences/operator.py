@@ -70,7 +70,7 @@ class SequencesOperator(KeptRowsOperator):
         numbers = state.partitions.assign(rows)
         partitions = state.touched([numbers], ticks(until))
         compiled, added = compiled_search(self.node), None
-        if compiled is not None:
+        if compiled is not None and not state.followed.any():
             assert isinstance(state, SearchedRows)
             added = compiled.open.gone_on(state, partitions, rows, numbers, ticks(until))
         if added is not None:

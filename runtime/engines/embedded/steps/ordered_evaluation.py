@@ -58,6 +58,7 @@ class OrderedEvaluation:
         while True:
             try:
                 after, rows = operator.step(events, job.old[time], job.new[time], job.close_at)
+                after = after.letting_go(events, job.new[time])
                 break
             except EvaluationError as error:
                 if error.code == "TG304" and job.untied and ties is None:

@@ -110,6 +110,7 @@ def _evaluate(target: WriteTarget, ordered_job: OrderedJob, own_part: Json, shar
         if aside:  # the driver sets them aside
             raise aside[0].error
     after, completed = operator.step(events, old, new, ordered_job.close_at)
+    after = after.letting_go(events, new)
     kept_on = after.emptied() if new == INF else after
     rows = increment(query, {0: completed}, job.old, job.new, {})
 

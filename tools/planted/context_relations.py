@@ -1,0 +1,205 @@
+"""Slips in what is proved of contexts: windows that follow each other, contexts in others, patterns in one window."""
+
+from __future__ import annotations
+
+from tools.planted.bugs import Group, bug
+
+KEYS = "analysis/state/window_partitions.py"
+STORE = "runtime/ordered/partition_store.py"
+OPERATOR = "runtime/ordered/row_operator.py"
+RELATIONS = "contexts/relations.py"
+SETS = "analysis/report/predicate_sets.py"
+IMPLIED = "contexts/optimiser/implied.py"
+MATCHES = "contexts/optimiser/whole_matches.py"
+
+GROUP = Group(
+    "context relations",
+    (
+        "tests/contexts/test_window_partitions.py",
+        "tests/contexts/test_relations.py",
+        "tests/contexts/test_whole_matches.py",
+    ),
+    (
+        bug(
+            "a window's partition is let go although a row waits",
+            OPERATOR,
+            "            left = np.delete(left, owing)\n",
+            "            del owing\n",
+            required=True,
+        ),
+        bug(
+            "partitions of windows are never let go",
+            STORE,
+            "        self.followed = np.isin(touched, followed, assume_unique=True)\n",
+            "",
+        ),
+        bug(
+            "the first window follows the last one",
+            STORE,
+            "            if last < latest\n",
+            "            if last != min(known.values())\n",
+        ),
+        bug(
+            "a store that goes on from a checkpoint does not know which partitions it has",
+            STORE,
+            "            held = np.flatnonzero(self.holding())\n",
+            "            held = np.flatnonzero(self.holding())[:0]\n",
+        ),
+        bug(
+            "windows of other partitions follow each other",
+            KEYS,
+            " and not any(map(others.isdisjoint, window.keys))",
+            "",
+            required=True,
+        ),
+        bug(
+            "windows follow each other at another instant",
+            KEYS,
+            "reading.time in window.at and ",
+            "",
+        ),
+        bug(
+            "changes of several partitions are those of one",
+            KEYS,
+            " or by_key.keys() != {*keys}",
+            "",
+        ),
+        bug(
+            "a context lies in one that ends before it",
+            RELATIONS,
+            "return begun and all(self._ends_as(one, context) for one in self.alive if one.may_end(around))",
+            "return begun",
+            required=True,
+        ),
+        bug(
+            "a context lies in one that begins later",
+            RELATIONS,
+            "return begun and all(",
+            "return all(",
+        ),
+        bug(
+            "a query that stands in fewer contexts begins as often",
+            RELATIONS,
+            "                and {*one.transition.within} <= {*other.transition.within}\n",
+            "",
+        ),
+        bug(
+            "a query whose match has to lie in the window begins as often",
+            RELATIONS,
+            "                and (other.since is None or other.since == one.since)\n",
+            "",
+        ),
+        bug(
+            "a context surely ends by a match that began before it",
+            RELATIONS,
+            "return self.since is None and not",
+            "return not",
+        ),
+        bug(
+            "the first cause that is cleared ends a context",
+            RELATIONS,
+            "self.since is None and not self.transition.one_cause and",
+            "self.since is None and",
+        ),
+        bug(
+            "a query follows another one by a condition that may fail",
+            RELATIONS,
+            "    if other.may_fail or not one.looks_at(other):\n",
+            "    if not one.looks_at(other):\n",
+        ),
+        bug(
+            "queries of different rows follow each other",
+            RELATIONS,
+            "return self.rows == other.rows and (",
+            "return (",
+        ),
+        bug(
+            "contexts that begin in one transaction are apart",
+            RELATIONS,
+            "        return all(self._never_both(one, other, known) for one, other in product(first, second))\n",
+            "        return True\n",
+            required=True,
+        ),
+        bug(
+            "two rows of one instant never contradict each other",
+            RELATIONS,
+            "isinstance(self.rows, Group) and of.issuperset(self.rows.keys)",
+            "not isinstance(self.rows, Group) or of.issuperset(self.rows.keys)",
+        ),
+        bug(
+            "a context is apart from those in which its queries stand",
+            RELATIONS,
+            "                if not excluded and not self._ends_as(one, other):\n",
+            "                if not excluded and not self._ends_as(one, other) and other in one.transition.within:\n",
+        ),
+        bug(
+            "a condition follows from a wider one",
+            SETS,
+            "_common(narrow).is_subset(accepted[0]) is True",
+            "accepted[0].is_subset(_common(narrow)) is True",
+        ),
+        bug(
+            "the wider context is not looked up",
+            RELATIONS,
+            "if any((context, other) in self.inside for other in left if other != context):",
+            "if any((other, context) in self.inside for other in left if other != context):",
+            required=True,
+        ),
+        bug(
+            "one of two contexts that are the same is none",
+            RELATIONS,
+            "for other in left if other != context):",
+            "for other in contexts if other != context):",
+        ),
+        bug(
+            "rows that must not come for a while are looked for in the window alone",
+            MATCHES,
+            "isinstance(part, Anchor) or (isinstance(part, Absence) and part.within is not None)",
+            "isinstance(part, Anchor)",
+            required=True,
+        ),
+        bug(
+            "rows around a match are read in the window alone",
+            MATCHES,
+            " or reach_of(rows.navigations) != (0, 0)",
+            "",
+        ),
+        bug(
+            "preferred matches are looked for in the window alone",
+            MATCHES,
+            "not isinstance(rows.selection, EveryMatch) or ",
+            "",
+        ),
+        bug(
+            "windows that are put together are partitions",
+            MATCHES,
+            " or isinstance(join.right.input, GroupedWindows)",
+            "",
+        ),
+        bug(
+            "matches of other partitions are looked for in a window",
+            MATCHES,
+            "began is None or not by_keys or made.since",
+            "began is None or made.since",
+        ),
+        bug(
+            "what fails in a match outside of the context does not",
+            MATCHES,
+            "        one.entry.lenient is not None for one in aggregates\n",
+            "        one.entry.lenient is None and False for one in aggregates\n",
+        ),
+        bug(
+            "an interval begins in the context, whatever is known",
+            MATCHES,
+            "            between\n            and isinstance",
+            "            isinstance",
+            required=True,
+        ),
+        bug(
+            "an interval ends in the context in which it begins",
+            MATCHES,
+            "    return made.over(replace(rows, situations=tuple(situations)))\n",
+            "    return replace(rows, situations=tuple(situations))\n",
+        ),
+    ),
+)
