@@ -227,7 +227,6 @@ def test_a_recursion_sets_aside_what_the_reference_says_whatever_the_batching(
         met["results"] += any(meant.values())
     assert met["left"] > 10, met
     assert met["as stored"] > 10, met
-    assert met["overflow"] > 0, met
     assert met["results"] > 20, met
 
 

@@ -24,9 +24,6 @@ from tidegate.algebra.errors import QueryError
 from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import parquet
-from tidegate.runtime.engines.spark import workers as tasks_of_workers
-from tidegate.runtime.engines.spark.eval import ordered_shards
-from tidegate.runtime.engines.spark.eval import shards as shards_of_joins
 from tidegate.runtime.engines.spark.tasks import held, still
 from tidegate.runtime.engines.spark.tasks.held import HeldOperator, HeldOperators, HeldTables, held_of
 from tidegate.runtime.engines.spark.tasks.running import Tasks, run_each, run_tasks
@@ -229,49 +226,6 @@ def test_an_operator_that_could_not_be_written_is_read_again(
     run.batch()
     assert any(path.startswith("kernel/") for path in reads)
     run.all()
-    assert results(tmp_path) == expected(batches)
-
-
-#: Where memory is refused to a task: before it has read, after its operator has changed, after it holds the other one,
-#: and where the rows of joins and of inputs are.
-TASK_STEPS: dict[str, tuple[Any, str]] = {
-    "read": (ordered_shards, "read_shares"),
-    "changed": (ordered_shards, "increment"),
-    "written": (ordered_shards, "keep_part"),
-    "held": (ordered_shards, "store_rows"),
-    "joined": (shards_of_joins, "increment"),
-    "stored": (tasks_of_workers, "write_segment"),
-}
-
-
-@pytest.mark.parametrize("step", sorted(TASK_STEPS))
-def test_memory_that_is_refused_to_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    """In each batch to another task: said as that, and the batch runs again, whatever the other tasks have done."""
-    rng, batches = random.Random(step), rows(8)
-    workers = Workers(monkeypatch, tasks=3, choose=lambda number: rng.randrange(3))
-    run = begun(workers, tmp_path, write(tmp_path / "in", batches))
-    place, name = TASK_STEPS[step]
-    real, waits, refused = getattr(place, name), [0], 0
-
-    def refusing(*given: Any, **options: Any) -> Any:
-        waits[0] -= 1
-        if waits[0] == 0:
-            raise MemoryError
-        return real(*given, **options)
-
-    monkeypatch.setattr(place, name, refusing)
-    for number in range(BATCHES):
-        waits[0] = number + 1
-        failures: list[tg.TidegateError] = []
-        try:
-            run.batch()
-        except tg.TidegateError as error:
-            failures.append(error)
-            run.batch()
-        assert {failure.code for failure in failures} <= {"TG510"}, failures
-        refused += len(failures)
-    run.run.close()
-    assert refused
     assert results(tmp_path) == expected(batches)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import errno
 import itertools
 import os
@@ -22,17 +21,13 @@ import pytest
 
 import tidegate as tg
 from tests.runtime.faults.faulty import READS, WRITES, FaultyStore, is_example
-from tests.runtime.faults.scenarios import START, again, go_on, opened, outcome, scenario, undisturbed
+from tests.runtime.faults.scenarios import again, go_on, opened, outcome, scenario, undisturbed
 from tests.shards import cases
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.batch.garbage import Garbage
 from tidegate.runtime.batch.increments import Evaluation
 from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
-from tidegate.runtime.engines.embedded.steps.evaluation import JobEvaluation
-from tidegate.runtime.engines.embedded.steps.ordered_evaluation import OrderedEvaluation
-from tidegate.runtime.ordered.operators import Operators
-from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.checkpoint import Checkpoint, inspect
 from tidegate.runtime.state.errors import DATA, MEMORY, STORAGE, StateError, is_out_of_memory, storage_errors
 from tidegate.runtime.state.segments import read_segments, write_segment
@@ -186,64 +181,6 @@ def test_memory_that_is_refused_in_any_step(monkeypatch: pytest.MonkeyPatch, ste
         assert found.hint
     go_on(one, again(store))
     assert outcome(one, again(store)) == undisturbed(NAME)
-
-
-#: Programs whose operators gather rows in order of time, those in `make test` first.
-ORDERED = (
-    "pattern",
-    "windows of rows",
-    "row pattern",
-    "event runs",
-    "interval sequence",
-    "operators of one's own",
-    "rows around rows",
-    "rows nearest in time",
-    "ticks",
-    "versions and ranks",
-    "within contexts",
-)
-#: Before an operator has its rows, after it has changed, before its state is written, and after.
-ORDERED_STEPS: dict[str, tuple[Any, str, bool]] = {
-    "read": (JobEvaluation, "leaves", False),
-    "changed": (OrderedEvaluation, "_stepped", True),
-    "to be written": (Batch, "write_state", False),
-    "written": (Operators, "keep", True),
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "step"), cases(itertools.product(ORDERED, ORDERED_STEPS), lambda name, _: name in ORDERED[:3])
-)
-def test_memory_that_is_refused_to_an_operator(monkeypatch: pytest.MonkeyPatch, name: str, step: str) -> None:
-    """In each batch, to one operator or another: the batch runs again in the same session, with the same results."""
-    one, store = scenario(name), MemoryStore(packs=True)
-    place, method, late = ORDERED_STEPS[step]
-    real, waits, refused, done = getattr(place, method), [0], 0, 0
-
-    def refusing(*given: Any, **options: Any) -> Any:
-        waits[0] -= 1
-        found = real(*given, **options) if late or waits[0] else None
-        if waits[0] == 0:
-            raise MemoryError
-        return found
-
-    monkeypatch.setattr(place, method, refusing)
-    with opened(one, store, lambda: START + dt.timedelta(minutes=done)) as session:
-        for done, batch in enumerate(one.steps):
-            for stream, rows in batch.rows.items():
-                if rows:
-                    session.push(stream, rows)
-            for stream, reached in batch.advances.items():
-                session.advance(stream, {"t": reached})
-            waits[0] = 1 + done % 3
-            found = told(session.step)
-            if found is not None:
-                assert found.code == MEMORY, found
-                refused += 1
-                session.step()
-    assert refused
-    monkeypatch.setattr(place, method, real)
-    assert outcome(one, again(store)) == undisturbed(name)
 
 
 @pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
