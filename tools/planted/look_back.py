@@ -80,22 +80,10 @@ GROUP = Group(
             "                both = (own, found) if found_by else (found, own)\n",
         ),
         bug(
-            "the last order of partners is the first",
-            LOOK_BACK,
-            "Function.MAX if latest else Function.MIN",
-            "Function.MIN",
-        ),
-        bug(
             "an order without a value has one",
             LOOK_BACK,
             "                known = np.asarray(own.is_not_null() & found.is_not_null())\n",
             "                known = np.asarray(found.is_not_null())\n",
-        ),
-        bug(
-            "what a block of doubles has lost is lost",
-            SLICES,
-            "        high, low = sum_of_doubles(first, first_lost, second, second_lost)\n",
-            "        high, low = first + second, first_lost\n",
         ),
         bug(
             "what padding has is left out",

@@ -213,12 +213,6 @@ GROUP = Group(
             "self.held, reached - self.layout.longest",
             "self.held, reached - self.layout.longest - 1",
         ),
-        bug(
-            "what is gone of a queue is not written",
-            QUEUED_OPERATOR,
-            "        left = np.flatnonzero(gone)\n",
-            "        left = np.flatnonzero(gone[:0])\n",
-        ),
         bug("a span is over with its last row", SEGMENTS, "look[p] = expires", "look[p] = NEVER"),
         bug(
             "a running count starts anew in each batch", RUNNING, "n[first[p] - 1] if first[p] > offsets[p] else 0", "0"
