@@ -36,6 +36,7 @@ from benchmarks.linear_road_answers import LIMITS, Tally, wanted
 from benchmarks.linear_road_input import ahead, before, own_rows
 from examples.linear_road.queries import DISTANCES, program
 from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, Sink
+from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.ordered.row_operator import RowOperator
 
@@ -99,8 +100,9 @@ def measure(total: int, chosen: argparse.Namespace, folder: Path) -> Measured:
 
 def held_bytes(session: Session) -> dict[str, int]:
     """The bytes of memory that the operators of queries hold by car, by query."""
-    known = session._runner.executor.operators.known
-    operators = {name: one.operator for name, one in known.items()}
+    executor = session._runner.executor
+    assert isinstance(executor, EmbeddedExecutor)
+    operators = {name: one.operator for name, one in executor.operators.known.items()}
     return {
         name: operator.settled().nbytes
         for name, operator in operators.items()

@@ -59,7 +59,7 @@ def answered(
 
 def in_contexts(right: Answers) -> Bags:
     """The answers that are said in contexts: tolls above 0, and alerts."""
-    tolls = Counter((car, time, toll) for car, time, _, toll in right.notifications if toll)
+    tolls: Counter[tuple[int, ...]] = Counter((car, time, toll) for car, time, _, toll in right.notifications if toll)
     return {"Tolls": tolls, "Alerts": Counter(right.alerts)}
 
 
