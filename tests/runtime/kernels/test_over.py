@@ -223,8 +223,8 @@ def test_rows_are_undercut_by_later_ones_that_are_no_greater(seed: int, several:
 
 
 def queue(seed: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, list[list[int]], np.random.Generator]:
-    """What kernels of queues take of partitions: places and numbers of the kept rows, which stand among others, times of
-    kept and of new rows; and for each partition the places of its rows in arrays of kept and then new ones.
+    """What kernels of queues take of partitions: places and numbers of the kept rows, which stand among others, times
+    of kept and of new rows; and for each partition the places of its rows in arrays of kept and then new ones.
     """
     rng = np.random.default_rng(seed)
     first = np.cumsum([2, *(kept + 3 for kept, _ in SIZES[:-1])])
