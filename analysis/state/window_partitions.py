@@ -224,8 +224,8 @@ class _LookedUp:
                 case GroupedWindows(below, keys, contexts):
                     return ("grouped", below, contexts), keys, names
                 case Select(below, Call("eq", (Attr(attribute), Lit(context)))) if attribute == CONTEXT:
-                    keys = self._model_keys(below)
-                    return None if keys is None else ((below, context), keys, names)
+                    by = self._model_keys(below)
+                    return None if by is None else ((below, context), by, names)
                 case _:
                     return None
 

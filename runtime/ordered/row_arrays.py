@@ -22,7 +22,7 @@ MOST_OF_A_ROW: Final = 1 << 25
 MOST_IN_ALL: Final = 1 << 26
 
 T = TypeVar("T", bound=np.generic)
-CountArray: TypeAlias = "NDArray[np.uint8] | Int32Array"
+CountArray: TypeAlias = NDArray[np.integer[Any]]
 
 
 def longer(known: NDArray[T], more: int) -> NDArray[T]:
@@ -37,7 +37,7 @@ def counts(rows: pl.DataFrame, partitions: int) -> Int64Array:
     return np.bincount(rows.get_column(PARTITION).to_numpy(), minlength=partitions).astype(np.int64, copy=False)
 
 
-def ranges(first: Int64Array, count: Int64Array | Int32Array) -> Int64Array:
+def ranges(first: Int64Array, count: CountArray) -> Int64Array:
     """Places in succession: so many from each first one on."""
     return np.repeat(first - (np.cumsum(count, dtype=np.int64) - count), count) + np.arange(int(count.sum()))
 

@@ -185,7 +185,9 @@ def of_both(condition: tg.Expression) -> tg.ContextModel:
 
 def by_causes(context: str) -> tg.ContextModel:
     """One of the two contexts holds by causes."""
-    cause = {name: {"cause": READINGS.degrees} if name == context else {} for name in ("warm", "hot")}
+    cause: dict[str, Any] = {}
+    for name in ("warm", "hot"):
+        cause[name] = {"cause": READINGS.degrees} if name == context else {}
     rooms = model("warm", "hot", causes={context: "set"})
     rooms = rooms.initiate("warm", when=above(30), **cause["warm"]).terminate("warm", when=below(20), **cause["warm"])
     return rooms.initiate("hot", when=above(50), **cause["hot"]).terminate("hot", when=below(40), **cause["hot"])
@@ -209,7 +211,7 @@ def drawn(rng: random.Random) -> tg.ContextModel:
     """Contexts whose queries look at the same rows, mostly, so that some conditions follow from others."""
     rows = rng.choice((READINGS, HOTTEST))
     names = ("a", "b", "c")
-    causes = {name: rng.choice(("bag", "set")) for name in names if rng.random() < 0.15}
+    causes: Any = {name: rng.choice(("bag", "set")) for name in names if rng.random() < 0.15}
     every = tg.context_model("Rooms", by="room", default="fine", contexts=names, causes=causes)
     for _ in range(rng.choice((5, 7, 9))):
         name, limit = rng.choice(names), rng.choice((0, 1, 2, 3))
@@ -235,9 +237,8 @@ def holding(of: tg.ContextModel, rows: Rows) -> dict[tuple[int, str], list[tuple
     """The windows of each room and context; of one that holds still the end is late."""
     program = tg.program(Changes=of.changes)
     windows: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    for room, context, change, time, began, *_ in evaluate_program(program.definition, {"Readings": [*rows]})[
-        "Changes"
-    ]:
+    changes: Any = evaluate_program(program.definition, {"Readings": [*rows]})["Changes"]
+    for room, context, change, time, began, *_ in changes:
         if began is None:
             continue
         of_both = windows.setdefault((room, context), [])

@@ -60,6 +60,7 @@ def table(name: str) -> StreamDef:
 
 LEFT, RIGHT = table("1"), table("2")
 BOTH = Schema((*LEFT.schema.attributes, *RIGHT.schema.attributes))
+BOTH = Schema((*LEFT.schema.attributes, *RIGHT.schema.attributes))
 
 
 def one(name: str) -> Term:
@@ -399,12 +400,12 @@ def test_a_search_between_two_bounds_goes_before_others() -> None:
         (*between, *ends),
         (*one_sided, *parts(BETWEEN[6]).ranges),
     ):
-        first, *others = bands._searches(ranges)
+        first, *others = bands._searches(ranges, BOTH)
         assert first.lower
         assert first.upper
         assert all(len(first.used) >= len(other.used) for other in others if other.lower and other.upper)
     # Three bounds from below of one value do not outweigh two of another, one from each side.
-    first = bands._searches(parts(FROM, TO, BETWEEN[5], BETWEEN[8], call("lt", one("t"), two("e"))).ranges)[0]
+    first = bands._searches(parts(FROM, TO, BETWEEN[5], BETWEEN[8], call("lt", one("t"), two("e"))).ranges, BOTH)[0]
     assert (first.inner, len(first.lower), len(first.upper)) == (two("t"), 1, 1)
 
 
@@ -447,7 +448,7 @@ def test_joins_of_few_pairs_are_left_to_polars() -> None:
 
 def test_a_sorted_side_is_searched_by_compiled_kernels_and_no_other() -> None:
     made = parts(FROM, TO)
-    (search, *_) = bands._searches(made.ranges)
+    (search, *_) = bands._searches(made.ranges, BOTH)
     given = complete(6, 400)
     ordered = given[0], sorted(given[1], key=lambda row: row[3])
     reversed_ = given[0], [(*row[:3], 1000 - i, *row[4:]) for i, row in enumerate(given[1])]

@@ -83,7 +83,7 @@ class Framed:
         zero = 0 if self.form is Form.LEAST else -1
         is_double = self.argument.kind is TypeKind.DOUBLE
         undercut: Int64Array = moving.undercut(offsets, keys, valid(self.rows)[places], is_double, zero)
-        return undercut == 1
+        return undercut.astype(np.bool_)
 
     def _keys(self) -> Int64Array:
         """Integers of which the least is that of the least or the greatest value, whichever is asked for."""
