@@ -48,7 +48,7 @@ def folded(rows: pl.DataFrame, fold: Fold, settled: SettledCondition, schema: Sc
         return rows
     unfolded = [rows.filter(~is_settled)]
     beyond = pl.any_horizontal(
-        False,
+        pl.col(_ROW) < 0,  # no total may be asked for
         *(pl.col(total).is_null() & (pl.col(_number(total)) > 0) for total in _totals(fold)),
         *(~pl.col(total).is_finite() & (pl.col(_finite(total)) == 1) for total in _doubles(fold)),
     ).fill_null(value=False)
