@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -21,7 +22,11 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
     context.setJobDescription(f"tidegate {what}")
     try:
         yield
-    except (PySparkException, EvaluationError) as failure:
+    except (
+        PySparkException,
+        Py4JJavaError,
+        EvaluationError,
+    ) as failure:  # a broadcast that failed is of the second kind
         error = failure if isinstance(failure, EvaluationError) else raised_error(failure)
         if error is None:
             raise
