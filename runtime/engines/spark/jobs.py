@@ -22,11 +22,7 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
     context.setJobDescription(f"tidegate {what}")
     try:
         yield
-    except (
-        PySparkException,
-        Py4JJavaError,
-        EvaluationError,
-    ) as failure:  # a broadcast that failed is of the second kind
+    except (PySparkException, Py4JJavaError, EvaluationError) as failure:  # Py4J's: a broadcast that failed
         error = failure if isinstance(failure, EvaluationError) else raised_error(failure)
         if error is None:
             raise
