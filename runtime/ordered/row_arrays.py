@@ -113,7 +113,7 @@ class RowArrays:
         at, known = self._starts(partitions) + (count.astype(np.int64) - 1), count > 0
         if known.all():
             return pl.DataFrame([self._columns[name].take(at).alias(name) for name in names])
-        at = np.where(known, at, 0)
+        at = np.where(known, at, at[known.argmax()])  # any place that a row was written to
         return pl.DataFrame([self._columns[name].take(at, known).alias(name) for name in names])
 
     def put(self, partitions: Int64Array, rows: pl.DataFrame, *, one_each: bool = False) -> None:

@@ -189,3 +189,12 @@ def test_rows_that_there_is_no_memory_to_pack_stay_where_they_are(
     put([1])
     check()
     assert rows.stored == rows.height
+
+
+def test_the_last_row_of_a_partition_where_another_never_had_one() -> None:
+    """The first place was never written to."""
+    rows = RowArrays({"s": pl.String()})
+    rows.grow(3)
+    rows.put(np.array([1]), pl.DataFrame({PARTITION: [0], "s": ["b"]}), one_each=True)
+    assert rows.last_of_each(np.array([1, 2]), ["s"]).rows() == [("b",), (None,)]
+    assert rows.last_of_each(np.array([0, 2]), ["s"]).rows() == [(None,), (None,)]
