@@ -220,7 +220,7 @@ def prepare(
     timetable = checked_schedule(run.schedule, facts)
     streams = {stream.name: stream for stream in facts.program.inputs if not stream.static}
     results = {query.query.stream for query in facts.queries if not query.query.inner}
-    on_error = _checked_on_error(run.on_error, results, [query.query.stream for query in facts.queries])
+    on_error = _checked_on_error(run.on_error, results, facts)
     for name in sources:
         check_known(name, streams, "stream")
     for name, sink in sinks.items():
@@ -258,16 +258,21 @@ def prepare(
     )
 
 
-def _checked_on_error(on_error: object, results: Collection[str], streams: Collection[str]) -> dict[str, OnError]:
+def _checked_on_error(on_error: object, results: Collection[str], facts: ProgramFacts) -> dict[str, OnError]:
     """What happens to rows of a result's queries without a value; `QueryError` TG401 or TG402 for what says nothing of
-    it.
+    it. Inner queries fail where a query that reads them does.
     """
     if isinstance(on_error, Mapping):
         for name in on_error:
             check_known(name, results, "result")
         by_stream = dict(on_error)
+        inner = {query.query.stream for query in facts.queries if query.query.inner}
+        for _ in inner:  # inner queries may read each other
+            failing = [query for query in facts.queries if by_stream.get(query.query.stream) == "fail"]
+            read = {use.stream.name for query in failing for use in query.occurrences}
+            by_stream |= dict.fromkeys(read & inner, "fail")
     else:
-        by_stream = dict.fromkeys(streams, on_error)
+        by_stream = dict.fromkeys((query.query.stream for query in facts.queries), on_error)
     for name, choice in by_stream.items():
         if choice not in ON_ERROR:
             raise QueryError("TG401", f"{name}: unknown on_error={shown(choice)}", hint=f"one of {', '.join(ON_ERROR)}")

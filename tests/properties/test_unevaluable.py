@@ -23,7 +23,7 @@ from tests.properties.families import seeds
 from tests.shards import shards
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.relation import Relation
-from tidegate.algebra.errors import InternalError
+from tidegate.algebra.errors import InternalError, QueryError
 from tidegate.algebra.nodes import Imbed, children
 from tidegate.algebra.semantics import Row, bags_equal, evaluate_leniently, evaluate_program, unevaluable
 from tidegate.runtime.engines.embedded.session import Session
@@ -586,3 +586,21 @@ def test_rows_with_equal_operands_share_an_error_that_holds_no_frames() -> None:
         ]
         assert errors[0].__traceback__ is None
         assert errors[0].__context__ is None
+
+
+def test_a_result_that_fails_does_so_in_what_it_is_made_of() -> None:
+    """Its `over` stands below a grouping, so it is a query of its own, which nobody can name."""
+    events = tg.stream("Events", "k bigint, t bigint, v bigint", progress="t")
+    totals = events.over(by="k", order="t", total=tg.sum(events.v))
+    program = tg.program(
+        Total=totals.group_by(totals.t).agg(most=tg.max(totals.total)),
+        Last=totals.group_by(totals.k, totals.t).agg(rows=tg.count()),
+    )
+    rows = {"Events": [(1, 1, 2**62), (1, 2, 2**62)]}
+    failing: list[Any] = ["fail", {"Total": "fail"}, {"Last": "quarantine", "Total": "fail"}]
+    for on_error in failing:
+        with pytest.raises(QueryError, match="TG301"):
+            program.run(rows, on_error=on_error)
+    lenient: list[Any] = ["quarantine", {"Total": "quarantine"}]
+    for on_error in lenient:
+        assert None in [row["most"] for row in program.run(rows, on_error=on_error).rows("Total")]
