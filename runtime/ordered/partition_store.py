@@ -111,10 +111,13 @@ class Successors:
         return np.array(sorted(found), dtype=np.int64)
 
     def _split(self, keys: pl.DataFrame) -> Iterator[tuple[Values, Values]]:
-        """The other keys and those that grow, which compare: NULL is before all."""
+        """The other keys, with a value that equals itself in the place of NaN, and those that grow, which compare: NULL
+        is before all.
+        """
         for row in keys.iter_rows():
             last = tuple((row[place] is not None, row[place]) for place in self._last)
-            yield tuple(row[place] for place in self._others), last
+            others = (row[place] for place in self._others)
+            yield tuple("NaN" if value != value else value for value in others), last
 
 
 class PartitionStore(Generic[C]):

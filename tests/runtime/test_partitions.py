@@ -14,10 +14,10 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.types import STRING
+from tidegate.algebra.types import BIGINT, DOUBLE, STRING
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.ordered import partition_store, partitions, row_arrays
-from tidegate.runtime.ordered.partition_store import PartitionStore
+from tidegate.runtime.ordered.partition_store import PartitionStore, Successors
 from tidegate.runtime.ordered.partitions import Partitions
 
 KEYS = Schema((Attribute("k", STRING),))
@@ -204,3 +204,16 @@ def test_where_as_many_keys_go_as_come_none_is_numbered_anew(name: str, monkeypa
         assert {(row["n"], row["total"]) for row in several} == {(2, 2)}
     if name == "hopping":
         assert sorted(row["n"] for row in several) == [1] * 59 * 20 * 2 + [2] * 59 * 20 * 3
+
+
+def test_partitions_whose_other_key_is_no_number_follow_each_other() -> None:
+    """NaN is one value, as in the keys of partitions."""
+
+    schema = Schema((Attribute("x", DOUBLE), Attribute("since", BIGINT)))
+    successors = Successors(schema, ["since"])
+    keys = pl.DataFrame({"x": [float("nan")] * 2, "since": [1, 5]})
+    for at in (0, 1):
+        successors.hold(np.array([at]), keys[at : at + 1], np.array([True]))
+    assert successors.followed(np.array([1]), keys[1:]).tolist() == [0]
+    successors.hold(np.array([0]), keys[:1], np.array([False]))
+    assert successors.followed(np.array([1]), keys[1:]).tolist() == []
