@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from tidegate.algebra.evaluation import sum_out_of_range
 from tidegate.algebra.functions.aggregates import Form
@@ -22,16 +21,14 @@ from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import queued
-from tidegate.runtime.ordered.family import Span, Tables
+from tidegate.runtime.ordered.family import Tables
 from tidegate.runtime.ordered.over.block import gathered, order_keys, valid
 from tidegate.runtime.ordered.over.frames import Parts, finished, total_of
 from tidegate.runtime.ordered.over.layout import TIME
 from tidegate.runtime.ordered.over.queued.layout import EXTREMES, NUMBER, Kept, QueuedLayout, queued_layout
 from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import RowOperator
-from tidegate.runtime.ordered.state_tables import StateTable
-from tidegate.runtime.ordered.windows.rows.store import GONE, WindowExtract, WindowRows
+from tidegate.runtime.ordered.windows.rows.store import GONE, WindowExtract, WindowRows, WindowRowsOperator
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
@@ -42,7 +39,7 @@ _OWN = ("is", "own")
 
 
 @dataclass(frozen=True, slots=True)
-class QueuedOperator(RowOperator[WindowRows]):
+class QueuedOperator(WindowRowsOperator):
     """Rows with sums, counts, least and greatest values of the rows at most so long before them. An increment reads and
     writes its own rows, and looks at some of the rows before each.
     """
@@ -150,28 +147,6 @@ class QueuedOperator(RowOperator[WindowRows]):
 
     def noting(self, noted: list[SetAside] | None) -> QueuedOperator:
         return replace(self, noted=noted)
-
-    def tables(self) -> dict[str, pa.Table]:
-        state = self.settled()
-        extract = state.extract(state.all_partitions())
-        return {ROWS: state.written(extract).to_arrow()} if extract.rows.height else {}
-
-    def tables_in(self, span: Span) -> dict[str, pa.Table]:
-        state = self.settled()
-        extract = state.whole(np.arange(span.first, span.end))
-        return {ROWS: state.written(extract).to_arrow()} if extract.rows.height else {}
-
-    def changes(self) -> dict[str, pa.Table] | None:
-        if self.made is None:
-            return None
-        state, (_, after) = self.settled(), self.made
-        return {ROWS: state.written(after).to_arrow()}
-
-    def described(self) -> dict[str, StateTable]:
-        return {ROWS: self.held.described()}
-
-    def counts(self) -> dict[str, int]:
-        return {ROWS: self.settled().rows.height}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import Self
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from tidegate.algebra.evaluation import sum_out_of_range
 from tidegate.algebra.functions.aggregates import Aggregate
@@ -17,24 +16,23 @@ from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.windows import ROWS
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
-from tidegate.runtime.ordered.family import Span, Tables
+from tidegate.runtime.ordered.family import Tables
 from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.over.block import Block
 from tidegate.runtime.ordered.over.frames import Framed, finished, total_of
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.ordered.windows.lifting import Arrival
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, no_windows, windows_of
 from tidegate.runtime.ordered.windows.rows.cuts import Cut, cut, goes_on, panes_alone, partitions_of
 from tidegate.runtime.ordered.windows.rows.layout import row_layout
-from tidegate.runtime.ordered.windows.rows.store import GONE, WindowExtract, WindowRows
+from tidegate.runtime.ordered.windows.rows.store import GONE, WindowExtract, WindowRows, WindowRowsOperator
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
 
 @dataclass(frozen=True, slots=True)
-class RowWindowsOperator(WindowsOperator[WindowRows]):
+class RowWindowsOperator(WindowRowsOperator, WindowsOperator[WindowRows]):
     """Windows are frames of the rows of their partitions, which move on. Rows are read when a window is complete; until
     then new ones only come behind them.
     """
@@ -96,28 +94,6 @@ class RowWindowsOperator(WindowsOperator[WindowRows]):
         )
         stored = self.held.marked(pl.concat([known, rows]), marks)
         return WindowExtract(partitions, rows, found.look, gone=gone, kept=kept, stored=stored)
-
-    def tables(self) -> dict[str, pa.Table]:
-        state = self.settled()
-        extract = state.extract(state.all_partitions())
-        return {ROWS: state.written(extract).to_arrow()} if extract.rows.height else {}
-
-    def tables_in(self, span: Span) -> dict[str, pa.Table]:
-        state = self.settled()
-        extract = state.whole(np.arange(span.first, span.end))
-        return {ROWS: state.written(extract).to_arrow()} if extract.rows.height else {}
-
-    def changes(self) -> dict[str, pa.Table] | None:
-        if self.made is None:
-            return None
-        state, (_, after) = self.settled(), self.made
-        return {ROWS: state.written(after).to_arrow()}
-
-    def described(self) -> dict[str, StateTable]:
-        return {ROWS: self.held.described()}
-
-    def counts(self) -> dict[str, int]:
-        return {ROWS: self.settled().rows.height}
 
     def _result(self, block: Block, found: Cut, partitions: Int64Array) -> pl.DataFrame:
         """Complete windows as rows of the result."""

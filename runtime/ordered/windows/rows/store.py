@@ -8,13 +8,15 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from tidegate.algebra.schema import Schema
 from tidegate.analysis.ordered.windows import ROWS
 from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.ordered.family import Span
 from tidegate.runtime.ordered.partitions import key_columns
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import RowStore
+from tidegate.runtime.ordered.row_operator import RowOperator, RowStore
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.ordered.windows.queues import RowQueues
 
@@ -104,3 +106,31 @@ class WindowRows(RowStore[WindowExtract]):
             empty=is_mark,
             possible=is_mark == pl.col(self.number).is_null(),
         )
+
+
+class WindowRowsOperator(RowOperator[WindowRows]):
+    """An operator that holds such rows, and stores the new ones with how many of those before have gone."""
+
+    __slots__ = ()
+
+    def tables(self) -> dict[str, pa.Table]:
+        state = self.settled()
+        extract = state.extract(state.all_partitions())
+        return {ROWS: state.written(extract).to_arrow()} if extract.rows.height else {}
+
+    def tables_in(self, span: Span) -> dict[str, pa.Table]:
+        state = self.settled()
+        extract = state.whole(np.arange(span.first, span.end))
+        return {ROWS: state.written(extract).to_arrow()} if extract.rows.height else {}
+
+    def changes(self) -> dict[str, pa.Table] | None:
+        if self.made is None:
+            return None
+        state, (_, after) = self.settled(), self.made
+        return {ROWS: state.written(after).to_arrow()}
+
+    def described(self) -> dict[str, StateTable]:
+        return {ROWS: self.held.described()}
+
+    def counts(self) -> dict[str, int]:
+        return {ROWS: self.settled().rows.height}
