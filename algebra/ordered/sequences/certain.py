@@ -125,11 +125,6 @@ def instants_of(partition: Partition, matches: Iterable[Match]) -> Instants:
     )
 
 
-def certain_at(partition: Partition, until: int | None, standing: Standing = Standing()) -> Certain:
-    """What is certain from a standing on by the rows of a partition up to an instant; None: up to the last."""
-    return Certainty(Prepared(partition.node)).at(partition, until, standing)
-
-
 def _name(match: Match) -> _Found:
     return match.start, match.matched
 

@@ -34,7 +34,6 @@ from tidegate.runtime.plan.join_parts import JoinParts, join_parts
 LISTED: Final = 1 << 16
 _HALF: Final = 2**32
 _BEST: Final = (Form.LEAST, Form.GREATEST, Form.EARLIEST, Form.LATEST)
-_ADDED: Final = (Form.COUNT, Form.INTEGER_SUM, Form.DOUBLE_SUM)
 #: High halves of integer sums below this have a sum that fits.
 _MOST: Final = 2**62
 
