@@ -124,6 +124,8 @@ def test_every_page_of_the_manual_is_in_its_navigation() -> None:
     assert sorted(named) == [name for name in there if not name.startswith(left_out)]
     made = "reference/api/"  # linked from the page that lists them
     assert set(left_out) == {"decisions/", "explanation/figures.md", "explanation/tpstream-figures.md", made}
+    first = (ROOT / "docs/index.md").read_text()
+    assert [name for name in named if name != "index.md" and f"({name}" not in first] == [], "no link on the first page"
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if not name.startswith("docs/")])
