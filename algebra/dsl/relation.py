@@ -369,7 +369,8 @@ class Relation:
         make.
 
         `time` may be left out where rows hold one instant only (else `QueryError` TG117). Two events of one partition
-        at one time are an error, unless `tie` names an attribute that orders them.
+        at one time are set aside, or fail the batch, as `ties` of their source says, unless `tie` names an attribute
+        that orders them.
 
         Examples:
             >>> readings = cars.partition_by("car", time="time")
@@ -402,9 +403,9 @@ class Relation:
         aggregates. Aggregates are of all rows up to this one and those of its instant. `rows=(2, 0)` takes the two rows
         before and this one, `range="5m"` those of the five minutes before, the first instant included.
 
-        `order` may be left out where rows hold one instant only (else `QueryError` TG117). Two rows of one key at one
-        instant are an error where a column depends on which comes first, unless `tie` names an attribute that orders
-        them.
+        `order` may be left out where rows hold one instant only (else `QueryError` TG117). Where a column depends on
+        which of two rows of one key and instant comes first, they are set aside, or fail the batch, as `ties` of their
+        source says, unless `tie` names an attribute that orders them.
 
         Examples:
             >>> driven = cars.over(by="car", order="time", before=tg.lag(cars.speed), fastest=tg.max(cars.speed))
@@ -431,8 +432,8 @@ class Relation:
         """The first row of each key in order of `order`, once for ever, as SQL's `DISTINCT ON`.
 
         What is kept is one row a key. `order` may be left out where rows hold one instant only. Rows that are equal are
-        one; two that differ, of one key and at one instant, are an error, unless `tie` names an attribute that orders
-        them.
+        one; two that differ, of one key and at one instant, are set aside, or fail the batch, as `ties` of their source
+        says, unless `tie` names an attribute that orders them.
 
         Examples:
             >>> show(cars.distinct_on("car").select("car", "time", "speed"))
@@ -455,8 +456,8 @@ class Relation:
         `within` after the last one that was let through; without `within` no other.
 
         What is kept is one row a key, with `within` only of keys that came so recently. `order` may be left out where
-        rows hold one instant only. Rows that are equal are one; two that differ, of one key and at one instant, are an
-        error, unless `tie` names an attribute that orders them.
+        rows hold one instant only. Rows that are equal are one; two that differ, of one key and at one instant, are set
+        aside, or fail the batch, as `ties` of their source says, unless `tie` names an attribute that orders them.
 
         Examples:
             >>> show(cars.dedup(by="car", within=2).select("time", "speed"))
@@ -506,7 +507,7 @@ class Relation:
 
         `order` are values, from the least on, or from the greatest with `tg.desc`; NULL comes last. Columns are
         `tg.rank()`, `tg.dense_rank()` and `tg.row_number()`. Rows with equal values have one rank. For `row_number`
-        they are an error, as nothing says which comes first.
+        they are set aside, or fail the batch, as `ties` of their source says: nothing tells which comes first.
 
         Examples:
             >>> halves = cars.with_(end=tg.ceil(cars.time, 3))
@@ -562,8 +563,8 @@ class Relation:
 
         A change is a version of its key's row, from its own instant up to that of the next change. One for which
         `deleted` is true deletes the row. `order` may be left out where rows hold one instant only (else `QueryError`
-        TG117). Two changes of one key at one instant are an error, unless `tie` names an attribute that orders them:
-        then the last one counts.
+        TG117). Two changes of one key at one instant are set aside, or fail the batch, as `ties` of their source says,
+        unless `tie` names an attribute that orders them: then the last one counts.
 
         Examples:
             >>> phases = cars.as_("c").versioned(by="car", deleted=lambda c: c.accel == 0)
@@ -754,8 +755,8 @@ class Relation:
         forward.
 
         A result row has all attributes, and the instant `tick` at which it holds. `within`: a row is carried so far
-        only. Rows with a key that is NULL are left out. Two rows of one key at one instant are an error, unless `tie`
-        names an attribute that orders them.
+        only. Rows with a key that is NULL are left out. Two rows of one key at one instant are set aside, or fail the
+        batch, as `ties` of their source says, unless `tie` names an attribute that orders them.
 
         Examples:
             >>> show(cars.fill_gaps(2, by="car").select("tick", "speed"))
@@ -936,7 +937,8 @@ class Relation:
 
         `by`: the name of a key on both sides, several, or pairs such as `[("symbol", "ticker")]`. `left_on`,
         `right_on`: the instants, which may be left out where rows hold one only. Two rows of the other relation with
-        one key and instant are an error, unless its attribute `tie` orders them.
+        one key and instant are set aside, or fail the batch, as `ties` of their source says, unless its attribute `tie`
+        orders them.
 
         A row is complete at its own instant with `backward`; else `complete` says when, and without `within` it waits
         until the other relation has a later row.
