@@ -105,16 +105,21 @@ _STATEFUL_ROWS = (
 )
 #: What asks for a row beside this one.
 NEIGHBOURS = ("lag", "lead", "shift", "diff", "prev", "previous", "pct_change")
+_SEQUENCES = (
+    'rows of one relation that follow each other are r.sequences("A B+", by="k", define={"B": lambda m: m.B.x > 5}) or '
+    'r.match_recognize("...") as in SQL'
+)
 _FOLLOWED = (
     "what follows is joined by its time: a.join(b, a.x == b.x, a.time < b.time, b.time <= a.time + tg.minutes(10)); "
-    "what does not follow is anti_join"
+    f"what does not follow is anti_join; {_SEQUENCES}"
 )
 _ALLEN = (
     "relations of periods are between situations, or rows with a start and an end: "
     "relation.as_intervals(...); of events, compare the times: a.time < b.time"
 )
 _PATTERNS = (
-    "patterns are partition_by(...).derive(A=tg.situation(condition), ...) and tg.match(A.before(B), within=...)"
+    "patterns of periods are partition_by(...).derive(A=tg.situation(condition), ...) and tg.match(A.before(B), "
+    f"within=...); {_SEQUENCES}"
 )
 _WITHIN = 'a window is that of the match: tg.match(A.overlaps(B), within="5m")'
 _RUN = "rows appear where the program runs: tg.program(Out=r).run({...})"
@@ -136,9 +141,7 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(("filter", "query", "loc"), _WHERE)
     | {"having": _HAVING}
     | dict.fromkeys(("groupby", "groupBy", "partitionBy", "key_by", "keyBy"), _GROUP)
-    | dict.fromkeys(
-        ("agg", "aggregate", "count", "sum", "mean", "avg", "min", "max", "first", "last", "reduce"), _AGGREGATE
-    )
+    | dict.fromkeys(("agg", "aggregate", "count", "sum", "mean", "avg", "min", "max", "reduce"), _AGGREGATE)
     | dict.fromkeys(
         ("withColumn", "withColumns", "with_columns", "with_column", "assign", "map", "apply", "add_columns"), _WITH
     )
@@ -197,7 +200,8 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
         _FOLLOWED,
     )
     | dict.fromkeys((*(relation.value for relation in Allen), "intersects"), _ALLEN)
-    | dict.fromkeys(("match", "pattern", "match_recognize"), _PATTERNS)
+    | dict.fromkeys(("match", "pattern"), _PATTERNS)
+    | dict.fromkeys(("sequence", "seq", "cep"), _SEQUENCES)
     | dict.fromkeys(("collect", "show", "toPandas", "to_pandas", "execute", "write", "writeStream", "to_pylist"), _RUN)
     | dict.fromkeys(("run", "start", "session", "print", "display", "rows", "to_polars", "results"), _RUN)
     | dict.fromkeys(("explain", "describe", "plan", "check"), _EXPLAIN)
@@ -313,7 +317,8 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES), _STATEFUL)
     | dict.fromkeys(("followed_by", "not_followed_by"), _FOLLOWED)
     | {"every": f"of the rows of a group it is tg.bool_and; {_FOLLOWED}"}
-    | dict.fromkeys(("pattern", "match_recognize", "sequence", "seq"), _PATTERNS)
+    | {"pattern": _PATTERNS}
+    | dict.fromkeys(("sequences", "match_recognize", "sequence", "seq"), _SEQUENCES)
     | {name: f"write from tidegate import {name}" for name in ("testing", "metrics")}
     | dict.fromkeys(("explain", "run"), "programs have it: tg.program(Out=r)")
     | dict.fromkeys(("var", "var_samp"), "did you mean tg.variance?")
@@ -468,9 +473,12 @@ KEYWORDS: Mapping[str, str] = MappingProxyType(
 #: Keywords of a method that mean something else than with the others.
 METHOD_KEYWORDS: Mapping[tuple[str, str], str] = MappingProxyType(
     dict.fromkeys(
-        (("asof_join", name) for name in ("on", "using", "tolerance", "allow_exact_matches")),
-        'equal keys are by="k", or left_on="k", right_on="l"; the limit is within="10m"; ',
+        (("asof_join", name) for name in ("on", "using", "left_by", "right_by", "tolerance")),
+        'equal keys are by="k", or by=[("k", "l")] of two names; the instants are left_on="time", right_on="at", the '
+        'limit is within="10m"; ',
     )
+    | {("asof_join", "allow_exact_matches"): "strict=True leaves a row at the instant itself out; "}
+    | {("asof_join", "strategy"): 'it is direction="backward", "forward" or "nearest"; '}
 )
 
 #: What other libraries call the options of `over`.
@@ -487,7 +495,8 @@ PARTITION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys((*_STATEFUL_ROWS, *_STATEFUL_VALUES, "map", "apply"), _STATEFUL)
     | dict.fromkeys(("agg", "aggregate", "count", "sum", "mean", "avg", "min", "max", "group_by"), _GROUP)
     | dict.fromkeys(("where", "filter", "select", "with_"), 'it stands before: r.where(r.x > 5).partition_by("k")')
-    | dict.fromkeys(("match", "pattern", "match_recognize"), _PATTERNS)
+    | dict.fromkeys(("match", "pattern"), _PATTERNS)
+    | dict.fromkeys(("sequences", "match_recognize"), _SEQUENCES)
 )
 
 #: What other libraries ask of sessions and of the results of a run.
