@@ -199,13 +199,14 @@ class Conditions:
                 raise QueryError(
                     "TG115",
                     f"{op} is an aggregate: it has no value in an event",
-                    hint="aggregates stand in RETURN; a condition speaks of one event",
+                    hint=self.text.language.aggregates,
                 )
             if op in NEIGHBOURS:
                 raise QueryError(
                     "TG131",
                     f"{op}: a condition reads one event, not the one before it",
-                    hint="join each row with the one before it in Python, and read the text over the result",
+                    hint='give each row that value in Python, r.over(by="key", order="time", before=tg.lag(r.x)), and '
+                    "read the text over the result; or write MATCH_RECOGNIZE, in which PREV(x) is the row before",
                 )
             operation(op)
             return self._operation(op, [self._value(part) for part in given], self.text.at(name))

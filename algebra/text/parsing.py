@@ -73,7 +73,8 @@ class Language:
 
     `elsewhere` has it by the first word of a clause, and there by the word or sign that does not fit, or the one
     before. `after_lists` are the clauses that may follow one in which commas stand, `before_durations` the words that a
-    duration follows. `start` is the rule of a whole text.
+    duration follows. `start` is the rule of a whole text, `aggregates` says where those belong that stand in a
+    condition.
     """
 
     grammar: str
@@ -81,6 +82,7 @@ class Language:
     after_lists: frozenset[str]
     before_durations: frozenset[str]
     start: str = "start"
+    aggregates: str = "aggregates stand in RETURN; a condition speaks of one event"
 
 
 class Text:

@@ -23,4 +23,11 @@ _ELSEWHERE = {
     },
     "CONTEXT": {"WHERE": "WHERE stands before CONTEXT", "AND": "write a comma: one of these contexts holds"},
 }
-CONTEXTS: Final = Language("contexts.lark", _ELSEWHERE, frozenset(), frozenset())
+CONTEXTS: Final = Language(
+    "contexts.lark",
+    _ELSEWHERE,
+    frozenset(),
+    frozenset(),
+    aggregates="a condition speaks of single events; group them in Python, group_by(...).agg(n=tg.count()), and give "
+    "the groups as a stream of the text",
+)

@@ -1,5 +1,5 @@
 """The command line: `tidegate check`, `explain`, `run`, `start`, `timeline`, `why`, `state`, `quarantine`, `compact`,
-`doctor` and `version`.
+`doctor`, `compile` and `version`.
 """
 
 from __future__ import annotations

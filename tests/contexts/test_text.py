@@ -178,6 +178,7 @@ def test_a_sequence_lies_in_one_window_of_one_of_several_contexts() -> None:
         (MODEL + "SWITCH CONTEXT congestion PATTERN Minute", "TG173 there is no stream Minute(.|\n)*mean Minutes"),
         (MODEL + "SWITCH CONTEXT congestion PATTERN Minutes m WHERE n.cars > 5", "TG172 n is no event(.|\n)*are m"),
         (MODEL + "SWITCH CONTEXT congestion PATTERN Minutes m WHERE m.car > 5", "TG101 unknown attribute"),
+        (MODEL + "SWITCH CONTEXT congestion PATTERN Minutes WHERE avg(cars) > 5", "TG115(.|\n)*group them in Python"),
         (MODEL + "SWITCH CONTEXT clear PATTERN SEQ(Minutes, Minutes)", "TG103 two events are called Minutes"),
         (MODEL + "SWITCH CONTEXT clear PATTERN SEQ(Minutes m, NOT Stopped s)", "TG182 no event may follow without s"),
         (MODEL + "SWITCH CONTEXT clear PATTERN NOT Stopped s", "TG182 nothing is to come"),

@@ -21,4 +21,10 @@ _ELSEWHERE = {
         "]": "a restriction compares two ends: A.ts < B.te",
     },
 }
-INTERVAL_SEQUENCES: Final = Language("interval_sequences.lark", _ELSEWHERE, frozenset(), frozenset())
+INTERVAL_SEQUENCES: Final = Language(
+    "interval_sequences.lark",
+    _ELSEWHERE,
+    frozenset(),
+    frozenset(),
+    aggregates="a condition speaks of one match; matches are grouped in Python: group_by(...).agg(n=tg.count())",
+)

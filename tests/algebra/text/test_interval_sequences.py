@@ -238,6 +238,7 @@ def test_what_is_found_is_selected(condition: str, meant: Callable[[tg.Relation]
         ("EVENT AND (ISEQ (A; 5), ISEQ (B; 0); 9)", "TG160 within=0 is not positive", None),
         ("EVENT AND (ISEQ (A; 5), ISEQ (B; 3))", "expected", 36),
         ("EVENT ISEQ (A, B; 5) SELECT A.floor = 3", "TG101", 29),
+        ("EVENT ISEQ (A, B; 5) SELECT max(A.room) = 'hall'", "matches are grouped in Python", 29),
         ("EVENT ISEQ (A, B; 5) WHERE A.room = 3", "a condition on data stands behind the sequence", 22),
     ],
 )

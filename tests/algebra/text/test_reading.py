@@ -274,7 +274,7 @@ WRONG = [
     ("CS.accel > 8m/s2 at least 5s", "CS.accel BETWEEN 5 AND 8.5", "TG102", "BETWEEN 5", "accel >= 5 AND accel <= 8.5"),
     ("CS.accel > 8m/s2", 'CS.car_id = "oven"', "TG101", '"oven"', "texts in single ones: 'oven'"),
     ("CS.accel > 8m/s2", 'CS."acel" > 8', "TG101", "CS.", "did you mean accel?"),
-    ("CS.accel > 8m/s2", "CS.accel < lag(CS.accel)", "TG131", "lag(", "the one before it in Python"),
+    ("CS.accel > 8m/s2", "CS.accel < lag(CS.accel)", "TG131", "lag(", "before=tg.lag(r.x)"),
     ("CS.accel > 8", "CS.acel > 8", "TG101", "CS.acel", "did you mean accel?"),
     ("CS.accel > 8", "XS.accel > 8", "TG172", "XS.accel", "write CS.accel"),
     ("CS.accel > 8m/s2", "A.accel > 8", "TG172", "A.accel", "write CS.accel"),
