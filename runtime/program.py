@@ -130,9 +130,13 @@ class Program:
             ['TG220']
         """
         from tidegate.analysis.report.predicate_sets import notes
-        from tidegate.analysis.report.unbounded import kept_for_ever
+        from tidegate.analysis.report.unbounded import gathered_for_ever, kept_for_ever
 
-        return [note for query in self._as_written.queries for note in (*notes(query.query), *kept_for_ever(query))]
+        return [
+            note
+            for query in self._as_written.queries
+            for note in (*notes(query.query), *kept_for_ever(query), *gathered_for_ever(query))
+        ]
 
     def explain(
         self,

@@ -295,7 +295,7 @@ class Expression:
             raise QueryError(
                 "TG118",
                 f"{function}() needs one number, and {self!r} has a value in each row",
-                hint=f'write x.cast("{type_name}")',
+                hint=f'write x.cast("{type_name}"); what math has are methods and functions: x.sqrt(), tg.floor(x)',
             )
 
     def __len__(self) -> NoReturn:
@@ -1437,6 +1437,7 @@ def _truth_hint(site: Site | None) -> str:
         (r"\band\b", "use & instead of and, with parentheses around each comparison"),
         (r"\bor\b", "use | instead of or, with parentheses around each comparison"),
         (r"\bnot\b", "use ~ instead of not"),
+        (r"(?<![.\w])(max|min)\(", "the greatest value of a row is tg.max(a, b), the least one tg.min(a, b)"),
         (r"\bin\b", _IS_IN),
         (r"\bif\b", "use tg.when(condition, then, otherwise) instead of if"),
         (r"[<>]=?.*[<>]=?", "write a chained comparison as two conditions: a <= b, b <= c"),

@@ -17,6 +17,7 @@ _ELSEWHERE = {
     "": {"SELECT": "a query begins with FROM; what is selected stands at its end: RETURN first(A.x), A.ts"},
     "FROM": dict.fromkeys((",", "JOIN", "INNER", "LEFT"), _ONE_STREAM)
     | {
+        "GROUP": "rows with one key are a partition: PARTITION BY key",
         "PATTERN": "DEFINE stands before PATTERN",
         "WHERE": "a query reads all rows of its stream: filter in Python, and read the text over the result",
     },

@@ -8,7 +8,8 @@ from tidegate.algebra.dsl.here import written_attribute
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.nodes import Group, nodes_of
 from tidegate.analysis.facts import QueryFacts
-from tidegate.analysis.inner_queries import users_names
+from tidegate.analysis.inner_queries import owner_of, users_names
+from tidegate.analysis.ordered.table import operator_state
 from tidegate.analysis.state.bounds import Unbounded
 from tidegate.analysis.zones.sites import partner_site
 from tidegate.analysis.zones.wording import at_most
@@ -51,4 +52,19 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
             hint += f"; {_OF_PAIRS}"
         stopped = tuple(f"nor is it folded: {why}" for why in kept.not_folded or ())
         notes.append(Problem("TG224", text, partner_site(query, kept.index) or query.site, stopped, hint, query.name))
+    return notes
+
+
+def gathered_for_ever(facts: QueryFacts) -> list[Problem]:
+    """A note per table of an operator that reads rows in order, where nothing bounds how many rows it keeps."""
+    notes = []
+    for bound in operator_state(facts.query).bounds:
+        table, unbounded, why = bound.partition(": unbounded: ")
+        if not unbounded:
+            continue
+        reason, _, missing = why.partition("missing ")
+        reason = reason.removesuffix(": ")
+        text = f"nothing bounds what is kept ({table})" + (f": {reason}" if reason else "")
+        hint = f"where that is not meant, give {missing or 'within='}"
+        notes.append(Problem("TG224", text, facts.query.site, (), hint, owner_of(facts.query.name)))
     return notes

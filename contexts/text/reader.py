@@ -72,8 +72,10 @@ def _model(text: Text, part: Part) -> tuple[ContextModel, str]:
     default = name_of(clauses[-1].parts[0])
     with written_at(text.at(clauses[-1])):
         if default not in (context for context, _ in contexts):
-            listed = ", ".join(context for context, _ in contexts)
-            raise QueryError("TG187", f"the default context {default} is not listed", hint=f"contexts are {listed}")
+            near = nearest(default, [context for context, _ in contexts])
+            listed = ", ".join([*(context for context, _ in contexts), default])
+            hint = f"did you mean {' or '.join(near)}?" if near else f"list it: CONTEXT {listed} DEFAULT {default}"
+            raise QueryError("TG187", f"the default context {default} is not listed", hint=hint)
     with written_at(text.at(part)):
         others = [context for context, _ in contexts if context != default]
         causes = {context: held for context, held in contexts if held is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -194,6 +195,10 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: (r.time - r.time).total_seconds(), "TG131", "/ tg.minutes(1)"),
         (lambda: int(r.k), "TG118", '.cast("bigint")'),
         (lambda: float(r.k), "TG118", '.cast("double")'),
+        (lambda: math.sqrt(r.k), "TG118", "x.sqrt()"),
+        (lambda: max(r.k, 2), "TG118", "tg.max(a, b)"),
+        (lambda: r.full_join(other, r.k == other.k), "TG101", "a.left_join(b, ...) has all rows of a"),
+        (lambda: r.right_join(other, r.k == other.k), "TG101", "other.left_join(this, ...)"),
         (lambda: (r.k > 1) ^ (r.k < 3), "TG114", "a != b"),
         (lambda: tg_.count_if(filter=r.k > 1), "TG132", "tg.count_if(r.x > 5)"),
         (lambda: tg_.count_if(r.k > 1, filter=r.k), "TG102", "compare it"),

@@ -245,6 +245,25 @@ def test_rows_that_are_kept_for_ever_are_noted_with_a_condition_that_frees_them(
     assert every.because == ("nor is it folded: shipped is read by the result attribute shipped: one row per value",)
 
 
+def test_what_operators_keep_without_a_bound_is_noted_with_what_would_bound_it() -> None:
+    r = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
+    s = tg.stream("S", "k bigint, u bigint", progress="u")
+    rising = {"B": lambda m: m.B.x > m.A.x}
+    (note,) = tg.program(Q=r.sequences("A B+", by="k", define=rising)).notes()
+    assert (note.code, note.query) == ("TG224", "Q")
+    assert note.site is not None
+    assert note.message == "nothing bounds what is kept (rows): B+ has no upper count"
+    assert note.hint == "where that is not meant, give within= or B{1,n}"
+    assert tg.program(Q=r.sequences("A B+", by="k", define=rising, within=5)).notes() == []
+    assert tg.program(Q=r.sequences("A B{1,3}", by="k", define=rising)).notes() == []
+    ahead = r.as_("r").asof_join(s.as_("s"), by="k", direction="forward")
+    (note,) = tg.program(Q=ahead).notes()
+    assert note.message == "nothing bounds what is kept (waiting): rows of R wait until one of S follows"
+    assert note.hint == "where that is not meant, give within="
+    (note,) = tg.program(Q=r.over(by="k", order="t", then=tg.next_different(r.x))).notes()
+    assert note.hint == "where that is not meant, give next_different(..., within=)"
+
+
 def test_a_false_branch_of_a_union_is_no_contradiction() -> None:
     empty = Select(scan(A, "z"), conjunction([lt("z.t", plus("z.t", -1))]))
     assert query_facts(Union((empty, scan(B, "z")))).propagation["z.t"].describe() == "B.t"

@@ -172,7 +172,7 @@ def test_a_sequence_lies_in_one_window_of_one_of_several_contexts() -> None:
         (MODEL + "DERIVE A PATTERN PositionReport r", "TG170 'PATTERN' does not fit here(.|\n)*name what is derived"),
         (MODEL + "DERIVE A(r.vid) PATTERN PositionReport r -> x", "TG170(.|\n)*write SEQ"),
         (MODEL + "SELECT a", "TG170(.|\n)*expected: DERIVE, INITIATE, SWITCH, TERMINATE"),
-        (MODEL.replace("DEFAULT clear", "DEFAULT free") + ASK, "TG187 the default"),
+        (MODEL.replace("DEFAULT clear", "DEFAULT free") + ASK, "TG187 the default(.|\n)*list it: CONTEXT .*, free "),
         (MODEL.replace("SET", "HEAP") + ASK, "TG187 a context is held by no HEAP"),
         (MODEL + "SWITCH CONTEXT full PATTERN Minutes", "TG187 switch names 'full'(.|\n)*contexts:5:1"),
         (MODEL + "SWITCH CONTEXT congestion PATTERN Minute", "TG173 there is no stream Minute(.|\n)*mean Minutes"),

@@ -19,8 +19,8 @@ _NO_ORDER = "rows have no order; tg.first(r.x, by=r.time) and tg.last(...) take 
 _JOIN = "rows are paired with join(other, a.x == b.x, how=...)"
 _AS_OF = 'the row nearest in time is a.asof_join(b, by="x", within="10m"), a and b being r.as_("a") and s.as_("b")'
 _FULL = (
-    "how is inner, left, semi or anti; instead of a full join make two results: a.left_join(b, ...) has all rows of a, "
-    "b.anti_join(a, ...) those of b without a partner"
+    "instead of a full join make two results: a.left_join(b, ...) has all rows of a, b.anti_join(a, ...) those of b "
+    "without a partner"
 )
 _PRODUCT = "all pairs are tg.product(a, b)"
 _UNION = "rows are put together with union(other)"
@@ -166,6 +166,10 @@ RELATION_METHODS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("merge", "inner_join", "interval_join", "join_where"), _JOIN)
     | dict.fromkeys(("join_asof", "merge_asof", "asofJoin", "asof"), _AS_OF)
     | dict.fromkeys(("left_outer_join", "leftOuterJoin", "outer_join"), "left_join(other, ...) pads with NULLs")
+    | dict.fromkeys(("full_join", "full_outer_join", "fullOuterJoin"), _FULL)
+    | dict.fromkeys(
+        ("right_join", "right_outer_join", "rightOuterJoin"), "change the sides: other.left_join(this, ...)"
+    )
     | dict.fromkeys(
         ("drop_duplicates", "dropDuplicates", "unique", "dropDuplicatesWithinWatermark"),
         'each row once is distinct(), which looks at all attributes; the first of each key is dedup(by="k")',
@@ -449,7 +453,7 @@ JOINS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("left_anti", "leftanti"), 'write how="anti"')
     | dict.fromkeys(("left_semi", "leftsemi"), 'write how="semi"')
     | dict.fromkeys(("right", "right_outer", "rightouter"), 'change the sides: other.join(this, ..., how="left")')
-    | dict.fromkeys(("outer", "full", "full_outer", "fullouter"), _FULL)
+    | dict.fromkeys(("outer", "full", "full_outer", "fullouter"), f"how is inner, left, semi or anti; {_FULL}")
     | dict.fromkeys(("cross",), _PRODUCT)
     | dict.fromkeys(("asof",), _AS_OF)
 )

@@ -225,7 +225,8 @@ class _Restrictions:
             raise QueryError(
                 "TG101",
                 f"{name} has no end {shown(end)}",
-                hint=f"its ends are {name}.ts and {name}.te; conditions on data are said of the intervals, in Python",
+                hint=f"its ends are {name}.ts and {name}.te; a condition on data stands behind the sequence: "
+                f"SELECT {name}.{end} = ...",
                 site=self.text.at(part),
             )
         return self._of(name, part)[end]
@@ -246,11 +247,12 @@ class _Restrictions:
     def _related(self, left: Part, relation: Part, right: Part) -> Expression:
         name = re.sub(r"[\s_-]+", "_", relation.text.lower())
         if name not in _RELATIONS:
-            near = nearest(name, _RELATIONS) or _RELATIONS
+            near = nearest(name, _RELATIONS)
+            listed = " or ".join(one.replace("_", " ") for one in near or _RELATIONS)
             raise QueryError(
                 "TG171",
                 f"no relation is called {' '.join(relation.text.split())!r}",
-                hint=f"relations are {', '.join(one.replace('_', ' ') for one in near)}",
+                hint=f"did you mean {listed}?" if near else f"relations are {listed}",
                 site=self.text.at(relation),
             )
         first, second = (self._of(name_of(side), side) for side in (left, right))

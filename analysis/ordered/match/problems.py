@@ -90,12 +90,17 @@ def _held(detection: Detection, query: Query, horizon: Horizon, witness: Zone) -
     because += ["in the case that:", *(f"  {line}" for line in zone_lines(named, witness))]
     within, wait = ('"1h"', "tg.hours(1)") if detection.pattern.time.kind is Kind.TIMESTAMP else ("100", "100")
     later, earlier = (written_attribute(end, query.node, frozenset()) for end in (_last(detection, witness), symbol.te))
+    site = first_site(query, known) or first_site(query, witness.edges) or query.site
+    if site is not None and site.column is not None:  # in a text, which has no other way to say it
+        mend = "give the pattern a window: WITHIN " + within.strip('"')
+    else:
+        mend = f"give the pattern a window, within={within}, or bound the wait: {later} - {earlier} <= {wait}"
     return Problem(
         "TG213",
         f"not bounded: when a situation {symbol.name} has ended, it waits for matches for ever",
-        first_site(query, known) or first_site(query, witness.edges) or query.site,
+        site,
         tuple(because),
-        f"give the pattern a window, within={within}, or bound the wait: {later} - {earlier} <= {wait}",
+        mend,
         query.name,
     )
 

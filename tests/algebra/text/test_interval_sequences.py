@@ -239,6 +239,8 @@ def test_what_is_found_is_selected(condition: str, meant: Callable[[tg.Relation]
         ("EVENT AND (ISEQ (A; 5), ISEQ (B; 3))", "expected", 36),
         ("EVENT ISEQ (A, B; 5) SELECT A.floor = 3", "TG101", 29),
         ("EVENT ISEQ (A, B; 5) SELECT max(A.room) = 'hall'", "matches are grouped in Python", 29),
+        ("EVENT ISEQ [A.room = B.room] (A, B; 5)", "stands behind the sequence: SELECT A.room = ...", 13),
+        ("EVENT ISEQ [A overlap B] (A, B; 5)", "did you mean overlaps?", 15),
         ("EVENT ISEQ (A, B; 5) WHERE A.room = 3", "a condition on data stands behind the sequence", 22),
     ],
 )

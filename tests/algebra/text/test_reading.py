@@ -285,6 +285,7 @@ WRONG = [
     ("CS.accel > 8m/s2", "CS.accel", "TG102", "A AS CS.accel", ""),
     ("A before C", "A befor C", "TG171", "befor C", "did you mean before?"),
     ("B finishes C", "B overlapped C", "TG171", "overlapped C", "overlapped by"),
+    ("PARTITION BY CS.car_id", "GROUP BY CS.car_id", "TG170", "GROUP", "PARTITION BY key"),
     ("A before C", "A intersect C", "TG171", "intersect C", "did you mean intersects?"),
     ("A before C", "A before D", "TG172", "D WITHIN", "defined are A, B, C"),
     ("C AS CS", "A AS CS", "TG103", "A AS CS.accel < -9", ""),
@@ -343,6 +344,12 @@ def test_advice_is_in_words_of_the_language(query: str, said: str) -> None:
         tg.read_query(f"FROM CarSensors {query}", CARS)
     assert said in raised.value.hint
     assert re.search(r"tg\.|\w\(\)|cast\(|as_\(|None", str(raised.value)) is None
+
+
+def test_a_pattern_in_text_that_waits_for_ever_is_told_the_window_in_its_words() -> None:
+    found = tg.read_query("FROM CarSensors DEFINE A AS speed > 70, B AS accel < -9 PATTERN A before B", CARS)
+    (problem,) = tg.program(Found=found).check()
+    assert (problem.code, problem.hint) == ("TG213", "give the pattern a window: WITHIN 1h")
 
 
 def literals() -> Iterator[str]:
