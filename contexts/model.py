@@ -378,7 +378,14 @@ class ContextModel(Contexts):
 
     def _named_keys(self, rows: Relation, by: Column | Iterable[Column] | None, where: str) -> tuple[str, ...]:
         """The attributes of a relation that are the keys of the model."""
-        keys = tuple(rows._name_of(key, where) for key in listed(self._keys if by is None else by))
+        try:
+            keys = tuple(rows._name_of(key, where) for key in listed(self._keys if by is None else by))
+        except QueryError as error:
+            if by is not None or error.code != "TG101":
+                raise
+            (problem,) = error.problems
+            hint = f"name what stands for the keys of the model, {', '.join(self._keys)}: by=...; {problem.hint}"
+            raise QueryError("TG101", problem.message, hint=hint) from None
         if len(keys) != len(self._keys):
             raise QueryError(
                 "TG187",

@@ -75,6 +75,10 @@ CLOSING = MODEL.initiate("closed", when=STOPPED, cause=STOPPED.place)
         (lambda: REPORTS.not_in_context(CLOSING, "full", "shut"), "TG187 not_in_context names 'shut'"),
         (lambda: WRONG_MODEL.in_context(MINUTES, "full"), "TG114 in_context got a relation, not a model of contexts"),
         (lambda: REPORTS.in_context(CLOSING, "full", by="way"), "TG101 unknown attribute 'way'"),
+        (
+            lambda: REPORTS.rename(segment="part").in_context(CLOSING, "full"),
+            "TG101 unknown attribute 'segment'(.|\n)*what stands for the keys of the model, segment: by=",
+        ),
         (lambda: REPORTS.in_context(CLOSING, "full", by=("segment", "car")), "TG187 in_context names 2 keys"),
         (lambda: REPORTS.in_context(CLOSING, "full", by="lane"), "TG102"),
         (lambda: REPORTS.in_context(CLOSING, "full", values={"x": "speed"}), "TG101 a window of full has no 'speed'"),
