@@ -6,7 +6,8 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import numpy as np
@@ -17,14 +18,17 @@ from tests.analysis.build import eq, le, lt, plus, scan, stream
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Group, Join, JoinKind, Node, Project, Rename, Scan, occurrences
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.semantics import bags_equal
+from tidegate.algebra.semantics import Row, bags_equal
 from tidegate.algebra.semantics import evaluate as meaning
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
-from tidegate.algebra.types import BIGINT, DOUBLE, INT64_MAX, INT64_MIN
+from tidegate.algebra.types import BIGINT, DOUBLE, INT64_MAX, INT64_MIN, STRING
 from tidegate.runtime.eval.aggregates import look_back, partials
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins import bands, ranges
 from tidegate.runtime.eval.relational import evaluate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LEFT, RIGHT = stream("L", values=("k", "x")), stream("R", ("t", "u"), ("k", "v"))
 RIGHT_FUNCTIONS = (Function.COUNT, Function.SUM, Function.TRY_SUM, Function.AVG, Function.MIN, Function.MAX)
@@ -406,3 +410,66 @@ def test_an_as_of_join_of_one_key_lists_no_pairs() -> None:
     assert time.perf_counter() - started < 5
     assert found.filter(pl.col("last") != pl.col("l.t")).height == 0
     assert found["n"].sum() == count * (count + 1) // 2
+
+
+# --- on Spark ---------------------------------------------------------------------------------------------------------
+
+
+def on_spark(spark: SparkSession, node: Node, rows: Mapping[str, Sequence[Row]]) -> list[Row]:
+    from tidegate.runtime.engines.spark.eval.relational import evaluate as evaluate_on_spark
+    from tidegate.runtime.eval.columns import spark_schema
+
+    leaves = {
+        i: spark.createDataFrame(list(rows[one.name]), spark_schema(one.schema))
+        for i, one in enumerate(occurrences(node))
+    }
+    found = evaluate_on_spark(node, leaves)
+    assert [(field.name, field.dataType) for field in found.schema] == [
+        (field.name, field.dataType) for field in spark_schema(node.schema)
+    ]
+    return [tuple(row) for row in found.collect()]
+
+
+@pytest.mark.spark
+def test_spark_looks_back_without_pairs_where_keys_are_keys_of_the_group(spark: SparkSession) -> None:
+    """Rows of a share, in a worker; else Spark lists the pairs."""
+    from tidegate.runtime.engines.spark.eval.relational import _Evaluation
+
+    looked_back = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        node = query(rng)
+        found = look_back.look_back(node)
+        is_by_key = found is not None and bool(found.parts.equalities) and "l.k" in node.keys
+        if not is_by_key and rng.random() < 0.9:
+            continue
+        rows = {"L": rows_of(rng, 1), "R": rows_of(rng, 2)}
+        with patch.object(_Evaluation, "_looked_back", autospec=True, side_effect=_Evaluation._looked_back) as used:
+            result = on_spark(spark, node, rows)
+        assert used.called == is_by_key
+        looked_back += is_by_key
+        assert bags_equal(result, meaning(node, rows)), f"seed {seed}"
+    assert looked_back > 5
+
+
+@pytest.mark.spark
+def test_spark_shares_rows_out_by_keys_that_are_equal(spark: SparkSession) -> None:
+    """Zeros of two signs, NaN, NULL, and texts; and a sum that does not fit is the same error."""
+    keys = (0.0, -0.0, math.nan, None, 1.5)
+    schema = Schema((Attribute("k", DOUBLE), Attribute("s", STRING), *DOUBLES.attributes[1:]))
+    sides = [
+        Rename(Scan(StreamDef(n, schema, static=True)), tuple((a, f"{n}.{a}") for a in schema.names)) for n in "LR"
+    ]
+    same = [call("eq_null_safe", Attr("L.k"), Attr("R.k")), eq("L.s", "R.s"), le("R.t", "L.t")]
+    joined = Join(sides[0], sides[1], conjunction(same), "left")
+    total = Aggregate("a", Function.SUM, Attr("R.d"))
+    node = Group(joined, ("L.k", "L.s", "L.t"), (total, Aggregate("n", Function.COUNT)))
+    rows = {n: [(key, s, t, 0.5) for key in keys for s in ("a", "ä", None) for t in (1, 2)] for n in "LR"}
+    assert bags_equal(on_spark(spark, node, rows), meaning(node, rows))
+    large = Group(
+        Join(scan(LEFT, "l"), scan(RIGHT, "r"), conjunction([eq("l.k", "r.k"), le("r.t", "l.t")]), "inner"),
+        ("l.k",),
+        (Aggregate("a", Function.SUM, Attr("r.v")),),
+    )
+    with pytest.raises(Exception, match="TG301 a: the sum is out of range"):
+        on_spark(spark, large, {"L": [(1, 0, 0)], "R": [(0, 0, 0, INT64_MAX), (1, 1, 0, INT64_MAX)]})
