@@ -215,6 +215,8 @@ FAMILIES: dict[str, Family] = {
     "turns-kills": Family(by_any_turns, DECIDED, scripts=1),
     "scheduled": Family(by_schedule, STAGED, scripts=1),
     "scheduled-recursive": Family(by_schedule, make=random_recursive_case, scripts=1),
+    "scheduled-over": Family(by_schedule, make=random_over_case, scripts=1),
+    "scheduled-parts": Family(by_schedule, make=random_parts_case, scripts=1),
     "turns-recursive": Family(by_any_turns, make=random_recursive_case, scripts=1),
     "recursive": Family(by_rules, make=random_recursive_case, scripts=2),
     "recursive-embedded": Family(by_embedded, make=random_recursive_case, scripts=1),

@@ -557,6 +557,9 @@ def test_queries_in_another_order_go_on_with_the_operator_that_they_share(tmp_pa
             (7, 3),
         ]
         assert [(row["k"], row["t"]) for row in session.results("Odd")] == [(7, 9)]
+    fewer = {name: relation for name, relation in queries.items() if name != "Before"}
+    with pytest.raises(StateError, match="TG501"):
+        tg.program(**fewer).session(checkpoint=tmp_path)
 
 
 def test_a_closed_session_takes_no_rows() -> None:
