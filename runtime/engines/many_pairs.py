@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.algebra.errors import Problem, Site
-from tidegate.algebra.nodes import Imbed, Join, Node, Product, Project, Rename, Scan, children
+from tidegate.algebra.nodes import Imbed, Join, Node, Product, Project, Rename, Scan, Union, children
 from tidegate.analysis.inner_queries import owner_of
 from tidegate.runtime.engines.notices import RunWarning
 from tidegate.runtime.plan.join_parts import join_parts
@@ -36,6 +36,9 @@ def unkeyed_pairs(tree: Node, rows: Sequence[int | None]) -> int:
                 return next(places)
             case Rename(below, _) | Project(below, _) | Imbed(below, _, _):
                 return size(below)
+            case Union(inputs):
+                sizes = [size(input_) for input_ in inputs]
+                return sum(known) if len(known := [one for one in sizes if one is not None]) == len(sizes) else None
             case Product(left, right) | Join(left, right):
                 ours, others = size(left), size(right)
                 if ours is not None and others is not None and _lists_all(node):
