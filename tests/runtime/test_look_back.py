@@ -321,12 +321,13 @@ def summed_up(
     left: list[float], right: list[float], keys: tuple[str, ...], limits: tuple[Term, ...]
 ) -> tuple[Group, Rows]:
     """Sums, of either side, of what left rows at 9 look up of right ones at 0, 1, 2, …"""
-    sides = (
+    left_side, right_side = (
         Rename(Scan(StreamDef(name, DOUBLES, static=True)), tuple((one, f"{name}.{one}") for one in DOUBLES.names))
         for name in "LR"
     )
     aggregates = (Aggregate("s", Function.SUM, Attr("R.d")), Aggregate("l", Function.SUM, Attr("L.d")))
-    node = Group(Join(*sides, conjunction([eq("L.k", "R.k"), le("R.t", "L.t"), *limits]), "inner"), keys, aggregates)
+    condition = conjunction([eq("L.k", "R.k"), le("R.t", "L.t"), *limits])
+    node = Group(Join(left_side, right_side, condition, "inner"), keys, aggregates)
     return node, {"L": [(0, 9, value) for value in left], "R": [(0, t, value) for t, value in enumerate(right)]}
 
 
@@ -460,7 +461,7 @@ def test_spark_shares_rows_out_by_keys_that_are_equal(spark: SparkSession) -> No
     sides = [
         Rename(Scan(StreamDef(n, schema, static=True)), tuple((a, f"{n}.{a}") for a in schema.names)) for n in "LR"
     ]
-    same = [call("eq_null_safe", Attr("L.k"), Attr("R.k")), eq("L.s", "R.s"), le("R.t", "L.t")]
+    same: list[Term] = [call("eq_null_safe", Attr("L.k"), Attr("R.k")), eq("L.s", "R.s"), le("R.t", "L.t")]
     joined = Join(sides[0], sides[1], conjunction(same), "left")
     total = Aggregate("a", Function.SUM, Attr("R.d"))
     node = Group(joined, ("L.k", "L.s", "L.t"), (total, Aggregate("n", Function.COUNT)))
