@@ -12,7 +12,9 @@ from pyspark.sql import functions as F
 
 _WIDTH = 32
 #: What is too large for the constants below is summed at a smaller scale, in ranges that are as many higher.
-_LARGEST, _SMALLER, _HIGHER = 2.0**900, 2.0**-256, 100
+_LARGEST = 2.0**900
+_SMALLER = 2.0**-256
+_HIGHER = 100
 #: The range of what is not finite: summed plainly, and alone, as other values could be beyond all doubles on the way.
 _ODD = 200
 
