@@ -55,9 +55,10 @@ class Family:
     tally: Tally = field(default_factory=Tally)
 
     def run(self, seed: int) -> str | None:
-        case = random_case(seed, self.options) if self.make is None else self.make(seed)
         self.tally.cases += 1
         try:
+            # What is refused as it is written is no case either.
+            case = random_case(seed, self.options) if self.make is None else self.make(seed)
             facts = analyse(case.program)
         except QueryError as error:
             self.tally.rejected.update({problem.code for problem in error.problems})
