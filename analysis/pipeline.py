@@ -16,7 +16,7 @@ from tidegate.analysis.cuts import with_cuts
 from tidegate.analysis.derived import derived_relations
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, Recursion
 from tidegate.analysis.federation.federation import federation
-from tidegate.analysis.inner_queries import owner_of, with_inner_queries
+from tidegate.analysis.inner_queries import inner_owner, owner_of, with_inner_queries
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Latencies, Propagation, propagations
@@ -79,10 +79,27 @@ class _QueryDraft:
 
 def analyse(program: ProgramDef) -> ProgramFacts:
     """All facts of a program; `QueryError` with the problems of all its queries where it is not valid."""
-    together, shared = with_shared_orders(with_summaries(program))
-    facts = _analysed(with_inner_queries(together, _definition, shared))
-    cut = with_cuts(facts, _alone)
-    return facts if cut is None else _analysed(cut)
+    # In whatever order queries are written, inner ones that several of them read have the same names.
+    together, shared = with_shared_orders(with_summaries(_by_name(program)))
+    facts = _analysed(_as_written(with_inner_queries(together, _definition, shared), program))
+    cut = with_cuts(replace(facts, program=_by_name(facts.program)), _alone)
+    return facts if cut is None else _analysed(_as_written(cut, program))
+
+
+def _by_name(program: ProgramDef) -> ProgramDef:
+    return ProgramDef(tuple(sorted(program.queries, key=lambda query: query.name)))
+
+
+def _as_written(program: ProgramDef, written: ProgramDef) -> ProgramDef:
+    """The queries in the order of those that were written, inner ones before the first of their stream."""
+    place = {query.name: number for number, query in enumerate(written.queries)}
+    first = {query.stream: place[query.name] for query in reversed(written.queries)}
+
+    def rank(query: Query) -> tuple[int, bool]:
+        own = place.get(query.name)
+        return (first[inner_owner(query.stream)], False) if own is None else (own, True)
+
+    return ProgramDef(tuple(sorted(program.queries, key=rank)))
 
 
 def _analysed(program: ProgramDef) -> ProgramFacts:

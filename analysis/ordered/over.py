@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final, assert_never
 
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
+from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.ordered.over import (
     COMPLETE,
     FrameAggregate,
@@ -24,8 +26,9 @@ from tidegate.algebra.ordered.over import (
     with_terms,
 )
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Attr, Param, Term, substitute
-from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.terms import Attr, Param, Term, attributes_of, substitute
+from tidegate.algebra.typed.operations import resolve, term_type
+from tidegate.algebra.types import NULL, Kind
 from tidegate.analysis.ordered.family import (
     COMPLETING,
     Family,
@@ -73,6 +76,37 @@ def need_of(column: OverColumn) -> Need:
             return Need(frame.before, None) if frame.unit == "rows" else Need(None, frame.before)
         case _:
             assert_never(column)
+
+
+#: Aggregates of frames that are made of few numbers: what blocks of rows come to.
+_EXTREMES: Final = (Form.LEAST, Form.GREATEST)
+_OF_BLOCKS: Final = (Form.COUNT, Form.INTEGER_SUM, Form.DOUBLE_SUM, *_EXTREMES)
+
+
+@lru_cache(maxsize=256)
+def goes_by_time(node: Over) -> bool:
+    """Whether rows are kept as long as a frame reaches, whatever their partition: all columns are of frames by range up
+    to a row and its peers, and are made of few numbers. Where all are least or greatest values fewer rows are kept.
+    """
+    forms = set[Form]()
+    for column in node.columns:
+        if not isinstance(column, FrameAggregate) or column.frame.unit == "rows" or column.frame.before is None:
+            return False
+        aggregate = column.aggregate
+        if column.frame.after or aggregate.by is not None or any(map(_reads_columns(node), terms_of(column))):
+            return False
+        type_ = NULL if aggregate.argument is None else term_type(aggregate.argument, node.input.schema)
+        form = Form.COUNT if aggregate.argument is None else aggregate.entry.form_of(type_)
+        if form not in _OF_BLOCKS or (form in _EXTREMES and type_.kind is Kind.STRING):
+            return False
+        forms.add(form)
+    return node.tie is None and not node.needs_order and not forms <= set(_EXTREMES)
+
+
+def _reads_columns(node: Over) -> Callable[[Term], bool]:
+    """Whether a term reads columns of the operator itself."""
+    own = set(node.input.schema)
+    return lambda term: not attributes_of(term) <= own
 
 
 class OverFamily(Family[Over]):

@@ -18,7 +18,7 @@ from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
 from tidegate.analysis.state.bounds import Bounded
-from tidegate.analysis.state.window_partitions import successive_keys, window_keys
+from tidegate.analysis.state.window_partitions import rows_go_by_time, successive_keys, window_keys
 from tidegate.analysis.summaries import listed
 from tidegate.analysis.zones.sites import zone_lines
 
@@ -117,8 +117,7 @@ def _query_text(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> str:
     if holds:
         lines.append(_entry("holds", holds))
     if per_window := window_keys(query.query, facts.program):
-        growing = successive_keys(query.query, facts.program)
-        lines.append(_entry("per window", _per_window(per_window, growing)))
+        lines.append(_entry("per window", _per_window(query, per_window, facts)))
     if query.query.cut:
         lines.append(_entry("cut out", [query.query.cut]))
     if growth := operator_growth(query.query):
@@ -173,9 +172,14 @@ def _holds(query: QueryFacts) -> list[str]:
     return list(operator_state(query.query).bounds)
 
 
-def _per_window(keys: Sequence[str], growing: Sequence[str]) -> list[str]:
+def _per_window(query: QueryFacts, keys: Sequence[str], facts: ProgramFacts) -> list[str]:
     """What is freed where each window of a context is a partition, and what a window's end does not do."""
-    if growing:
+    if rows_go_by_time(query.query):
+        return [
+            f"by {', '.join(keys)} each window is a partition: its rows go by time, so long after they came as frames",
+            "reach; its end frees nothing sooner, and cuts nothing off",
+        ]
+    if growing := successive_keys(query.query, facts.program):
         return [
             f"by {', '.join(growing)} each window is a partition: it is let go as the next one has a row, but for rows",
             "that are still owed; its end cuts nothing off",
@@ -210,6 +214,7 @@ def _query_dict(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> dict[
     if per_window := window_keys(query.query, facts.program):
         document["per_window"] = list(per_window)
         document["let_go"] = list(successive_keys(query.query, facts.program))
+        document["by_time"] = rows_go_by_time(query.query)
     if query.query.cut:
         document["cut_out"] = query.query.cut
     if growth := operator_growth(query.query):

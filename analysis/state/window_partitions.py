@@ -32,6 +32,7 @@ from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.row_wise import ordered_operator
 from tidegate.algebra.terms import Attr, Call, Lit
+from tidegate.analysis.ordered.over import goes_by_time
 
 #: Operators that let partitions go that others follow.
 _LETTING_GO: Final = (Over, Sequences, CountedSequences)
@@ -56,7 +57,7 @@ def successive_keys(query: Query, program: ProgramDef) -> tuple[str, ...]:
     So of partitions that differ in these keys alone one follows the other: none but the last has further rows.
     """
     operator = ordered_operator(query.node)
-    if not isinstance(operator, _LETTING_GO):
+    if not isinstance(operator, _LETTING_GO) or rows_go_by_time(query):
         return ()
     (reading,) = operator.readings
     looked_up = _LookedUp(_feeding(program))
@@ -69,6 +70,12 @@ def successive_keys(query: Query, program: ProgramDef) -> tuple[str, ...]:
         if window is not None and reading.time in window.at and not any(map(others.isdisjoint, window.keys)):
             found.append(key)
     return tuple(found)
+
+
+def rows_go_by_time(query: Query) -> bool:
+    """Whether the ordered operator of a query lets rows go by time alone, whatever partition they are in."""
+    operator = ordered_operator(query.node)
+    return isinstance(operator, Over) and goes_by_time(operator)
 
 
 def _feeding(program: ProgramDef) -> Mapping[str, Sequence[Node]]:

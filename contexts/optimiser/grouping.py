@@ -99,7 +99,7 @@ def gathered(queries: Sequence[Query]) -> Sequence[Query]:
     So these rows are found once, by a filter that goes down, where each of the contexts would have rows of its own.
     """
     asking: dict[_Rows, list[_InContexts]] = {}
-    for query in queries:
+    for query in sorted(queries, key=lambda query: query.name):
         for node in nodes_of(query.node):
             if (part := _looked_up(node)) is not None:
                 asking.setdefault(part.asked, []).append(part)

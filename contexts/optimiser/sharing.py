@@ -45,7 +45,7 @@ def sharing(queries: Sequence[Query]) -> Sequence[Query]:
     own; the others are those that were given.
     """
     asking: dict[Node, dict[tuple[str, Node], LookUpAtStream]] = {}
-    for query in queries:
+    for query in sorted(queries, key=lambda query: query.name):
         for node in nodes_of(query.node):
             if (found := look_up_at_stream(node)) is not None:
                 asking.setdefault(_joined(found), {})[query.name, node] = found

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.algebra.evaluation import EvaluationError
+from tidegate.analysis.inner_queries import inner_owner
 from tidegate.analysis.zones.sites import site_of_failure
 from tidegate.runtime.batch.admission import Admission
 from tidegate.runtime.batch.executor import Executor, Increment, IngestResult, Work
@@ -200,7 +201,7 @@ class Runner:
             clock=batch.intent.clock,
             spark=batch.intent.offer.spark,
             read=evaluation.read,
-            waiting={name: skipped.because for name, skipped in state.skipped.items()},
+            waiting={name: one.because for name, one in state.skipped.items() if not inner_owner(name)},
             limits=self.executor.limits,
             plan=self.plan,
             interleaved=self.interleaved == batch.seq,

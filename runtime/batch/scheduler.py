@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -52,7 +52,7 @@ class Scheduler:
             return
         ended = self._ended(levels)
         started = monotonic()
-        due = [[query for query in level if query.name in ended or self._is_due(query.stream)] for level in levels]
+        due = self._due(levels, ended)
         if self.timetable.budget is None:
             yield from (level for level in due if level)
             return
@@ -80,6 +80,33 @@ class Scheduler:
             for query in level
             for occurrence in query.facts.occurrences
         )
+
+    def _due(self, levels: Sequence[Sequence[QueryPlan]], ended: Collection[str]) -> list[list[QueryPlan]]:
+        """The queries of each level that are due."""
+        due: list[list[QueryPlan]] = []
+        #: The streams that due queries read, and of those that others read why these wait.
+        wanted: set[str] = set()
+        waiting: dict[str, list[str]] = {}
+        for level in reversed(levels):
+            due.append([query for query in level if query.name in ended or self._is_asked(query, wanted, waiting)])
+            names = {query.name for query in due[-1]}
+            for query in level:
+                read = {occurrence.stream.name for occurrence in query.facts.occurrences}
+                if query.name in names:
+                    wanted |= read
+                else:
+                    for stream in read:
+                        waiting.setdefault(stream, []).append(self.skipped[query.stream].because)
+        return due[::-1]
+
+    def _is_asked(self, query: QueryPlan, wanted: Collection[str], waiting: Mapping[str, Sequence[str]]) -> bool:
+        """Whether a query is due: an inner one is with any of those that read it, since nobody else does."""
+        stream = query.stream
+        if not query.facts.query.inner or stream in wanted or stream not in waiting:
+            return self._is_due(stream)
+        because = "; ".join(dict.fromkeys(waiting[stream]))
+        self.skipped[stream] = SkippedResult(*self._last_evaluation(stream), 0, because)
+        return False
 
     def _is_due(self, stream: str) -> bool:
         """Whether as many batches, or as much of the clock, have gone since its last evaluation; else it waits."""

@@ -153,7 +153,7 @@ class _Evaluation:
         left = self.evaluate(lookback.join.left)
         right = self.evaluate(lookback.join.right)
         rows = looked_back(lookback, left, right)
-        return aggregate(node, _join(lookback.join, left, right)) if rows is None else rows
+        return _grouped(node, _join_pieces(lookback.join, left, right, self.announce)) if rows is None else rows
 
 
 def _grouped(group: Group, pieces: Iterator[pl.DataFrame]) -> pl.DataFrame:

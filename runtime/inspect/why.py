@@ -12,7 +12,7 @@ from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended, format_duration
 from tidegate.algebra.types import DataType
 from tidegate.analysis.facts import ProgramFacts, QueryFacts
-from tidegate.analysis.inner_queries import inner_names
+from tidegate.analysis.inner_queries import inner_names, inner_owner
 from tidegate.analysis.progress.propagation import Clause, Propagation, difference
 from tidegate.analysis.recursion import component_progress
 from tidegate.analysis.zones.sites import edge_lines
@@ -226,12 +226,15 @@ class _State:
         """That the query itself is behind what its inputs allow, by its schedule (rule R24)."""
         p, reach = self.queries[query.query.name][attribute], self._allowed(query, attribute)
         skipped = self.skipped.get(query.query.stream)
-        if reach <= p or skipped is None:
+        # What its inner queries would allow is not known: they wait for it.
+        below = any(inner_owner(o.stream.name) and o.stream.name in self.skipped for o in query.occurrences)
+        if skipped is None or (reach <= p and not below):
             return
-        type_ = query.output.schema[attribute].type
         yield "held back by", f"the schedule: {skipped.because}"
-        further = f", {amount(int(reach - p), type_)} further" if INF not in (reach, -p) else ""
-        yield "without it", f"final up to {attribute} = {instant(reach, type_)}{further}"
+        if reach > p:
+            type_ = query.output.schema[attribute].type
+            further = f", {amount(int(reach - p), type_)} further" if INF not in (reach, -p) else ""
+            yield "without it", f"final up to {attribute} = {instant(reach, type_)}{further}"
 
     def _functions(self, query: QueryFacts) -> Mapping[str, Propagation]:
         """The propagation functions, in recursion only with what the rank chose."""

@@ -196,6 +196,11 @@ def numbered(rows: tg.Relation, *keys: str) -> tg.Relation:
     return rows.over(by=keys, order="time", number=tg.row_number())
 
 
+def framed(**columns: Any) -> tg.Relation:
+    """Values of the last nine ticks in each window."""
+    return INSIDE.over(by=("segment", "since"), order="time", range=9, **columns)
+
+
 SHIFTS = MODEL.as_windows("congestion")
 SEVERAL = REPORTS.in_context(MODEL, "congestion", "accident", values={"since": "began"})
 
@@ -244,3 +249,9 @@ def test_the_line_says_what_a_windows_end_does_not_do() -> None:
         "  per window  by since each window is a partition: its end frees nothing, and cuts nothing off,\n"
         "              so what is kept by key grows with the windows unless a limit in time frees it\n"
     ) in told
+    told = str(tg.program(Q=framed(total=tg.sum(INSIDE.car))).explain())
+    assert (
+        "  per window  by since each window is a partition: its rows go by time, so long after they came as frames\n"
+        "              reach; its end frees nothing sooner, and cuts nothing off\n"
+    ) in told
+    assert "let go as the next one has a row" in str(tg.program(Q=framed(total=tg.stddev(INSIDE.car))).explain())

@@ -117,6 +117,20 @@ def test_what_is_kept_does_not_grow_with_the_windows(name: str) -> None:
         assert kept[-1] <= 2 * most
 
 
+@pytest.mark.parametrize("by_time", [True, False])
+def test_rows_of_frames_go_by_time_or_as_the_next_window_has_a_row(by_time: bool) -> None:
+    """Whichever the report says, the windows that have ended are not kept."""
+    relation = framed(total=tg.sum(INSIDE.car), **({} if by_time else {"spread": tg.stddev(INSIDE.car)}))
+    rows = windows_of_three(60)
+    kept, results = fed(relation, rows, 15)
+    meant = evaluate_program(tg.program(Q=relation).definition, {name: [*own] for name, own in rows.items()})
+    assert sorted(map(repr, results)) == sorted(map(repr, meant["Q"]))
+    # Those of the last nine ticks of two segments; of a window that no other follows yet, until its next row.
+    assert max(kept[:-1]) <= 8
+    (query,) = (one for one in tg.program(Q=relation).explain().to_dict()["queries"] if "per_window" in one)
+    assert (query["by_time"], query["let_go"]) == (by_time, [] if by_time else ["since"])
+
+
 def test_thousands_of_windows() -> None:
     numbered, _ = QUERIES["numbered"]
     pair, _ = QUERIES["a pair"]
@@ -195,6 +209,10 @@ def by(rows: tg.Relation, *keys: str, order: str = "time") -> tg.Relation:
     return rows.over(by=keys, order=order, tie="car", n=tg.row_number())
 
 
+def framed(**columns: Any) -> tg.Relation:
+    return INSIDE.over(by=KEYS, order="time", range=9, **columns)
+
+
 BESIDE = REPORTS.with_(beside=REPORTS.segment + 1)
 LATER = REPORTS.with_(later=REPORTS.time + 5)
 
@@ -245,6 +263,10 @@ def of_changes(*keys: str) -> tg.Relation:
             set(),
         ),
         (lambda: by(INSIDE.with_(window=INSIDE.since // 2), "segment", "window"), set()),
+        # Rows of frames by range go by time, but where they are kept partition by partition.
+        (lambda: framed(total=tg.sum(INSIDE.car), many=tg.count()), set()),
+        (lambda: framed(total=tg.sum(INSIDE.car), spread=tg.stddev(INSIDE.car)), {"since"}),
+        (lambda: framed(least=tg.min(INSIDE.car)), {"since"}),
         # Two beginnings: of contexts of the segment, or of one that the other one tells apart.
         (lambda: by(TWICE, "segment", "second", "since"), {"since", "second"}),
         (lambda: by(WITHIN, "segment", "second", "since"), {"since"}),

@@ -55,9 +55,10 @@ class Family:
     tally: Tally = field(default_factory=Tally)
 
     def run(self, seed: int) -> str | None:
-        case = random_case(seed, self.options) if self.make is None else self.make(seed)
         self.tally.cases += 1
         try:
+            # What is refused as it is written is no case either.
+            case = random_case(seed, self.options) if self.make is None else self.make(seed)
             facts = analyse(case.program)
         except QueryError as error:
             self.tally.rejected.update({problem.code for problem in error.problems})
@@ -215,6 +216,8 @@ FAMILIES: dict[str, Family] = {
     "turns-kills": Family(by_any_turns, DECIDED, scripts=1),
     "scheduled": Family(by_schedule, STAGED, scripts=1),
     "scheduled-recursive": Family(by_schedule, make=random_recursive_case, scripts=1),
+    "scheduled-over": Family(by_schedule, make=random_over_case, scripts=1),
+    "scheduled-parts": Family(by_schedule, make=random_parts_case, scripts=1),
     "turns-recursive": Family(by_any_turns, make=random_recursive_case, scripts=1),
     "recursive": Family(by_rules, make=random_recursive_case, scripts=2),
     "recursive-embedded": Family(by_embedded, make=random_recursive_case, scripts=1),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 from unittest.mock import patch
@@ -21,7 +21,7 @@ from tests.strategies.programs import Case
 from tests.strategies.streams import Script, Step
 from tidegate.algebra.semantics import Row, evaluate, evaluate_program
 from tidegate.algebra.time import EPOCH, INF, Extended
-from tidegate.analysis.facts import ProgramFacts
+from tidegate.analysis.facts import ProgramFacts, QueryFacts
 from tidegate.analysis.recursion import component_progress
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.runtime.batch.garbage import GarbageCollection
@@ -225,16 +225,25 @@ class Model:
         ]
         over = {stream for component in ended for stream in component.streams}
         alone = {name for name, p in unscheduled.items() if INF in p.values()}
-        due = {stream for stream in self.facts.streams if self._is_due(stream, seconds)}
-        self.p = self._advanced(
-            lambda name: (
-                self._stream(name) in due
-                or (name in alone if self._stream(name) not in self.facts.recursions else self._stream(name) in over)
-            )
-        )
+        moving: set[str] = set()
+        for component in reversed(self.facts.components):
+            for query in (q for q in self.facts.queries if q.query.stream in component.streams):
+                name, stream = query.query.name, query.query.stream
+                self.turns.setdefault(stream, (0, seconds))
+                ends = name in alone if stream not in self.facts.recursions else stream in over
+                if ends or (self._is_asked(query, moving) and self._is_due(stream, seconds)):
+                    moving.add(name)
+        self.p = self._advanced(moving.__contains__)
+
+    def _is_asked(self, query: QueryFacts, moving: Collection[str]) -> bool:
+        """An inner query by others that move; one of a user's always."""
+        readers = [q for q in self.facts.queries if query.query.stream in {o.stream.name for o in q.occurrences}]
+        return not query.query.inner or not readers or any(reader.query.name in moving for reader in readers)
 
     def _is_due(self, stream: str, seconds: int) -> bool:
-        batch, clock = self.turns.setdefault(stream, (0, seconds))
+        batch, clock = self.turns[stream]
+        if batch == self.batch:  # another query of the stream has asked
+            return True
         every = self.every.get(stream, 1)
         gone = self.batch - batch if isinstance(every, int) else dt.timedelta(seconds=seconds - clock)
         is_due = gone >= every  # type: ignore[operator]  # both numbers or both durations
@@ -261,9 +270,6 @@ class Model:
 
     def _queries(self, streams: Sequence[str]) -> list[str]:
         return [q.query.name for q in self.facts.queries if q.query.stream in streams]
-
-    def _stream(self, name: str) -> str:
-        return next(q.query.stream for q in self.facts.queries if q.query.name == name)
 
 
 def check_scheduled(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:

@@ -13,6 +13,8 @@ LONG = range(30_000, 31_000)
 QUICK = {
     "scheduled": 40,
     "scheduled-recursive": 16,
+    "scheduled-over": 30,
+    "scheduled-parts": 10,
     "turns": 24,
     "turns-kills": 16,
     "turns-recursive": 12,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tidegate as tg
 from tests.strategies.trees import PRICE, Row
 from tidegate.algebra.evaluation import EvaluationError
-from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.functions.aggregates import Aggregate, Function, sum_doubles
 from tidegate.algebra.nodes import Group, Scan
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import bags_equal
@@ -240,12 +240,7 @@ def test_the_kernel_sums_like_fsum(lists: list[list[float]]) -> None:
         if not values:
             assert pair["sum"] is None
             continue
-        try:
-            exact = math.fsum(values)
-        except ValueError:
-            exact = math.nan
-        except OverflowError:
-            continue  # beyond what sums of doubles promise
+        exact = sum_doubles(values)
         got = pair["sum"] + pair["comp"]
         scale = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
         assert math.isclose(got, exact, rel_tol=1e-12, abs_tol=scale * 1e-28) or (math.isnan(got) and math.isnan(exact))
@@ -418,6 +413,48 @@ def test_spark_merges_as_the_embedded_engine_does(spark: SparkSession) -> None:
     taken_over = pl.DataFrame(held, schema=polars_schema(partial_schema(group)), orient="row")
     both = pl.concat([taken_over, embedded.partial(group, frame(whole[30:]))])
     assert bags_equal(embedded.final(group, embedded.merge(group, both)).rows(), wanted)
+
+
+#: Sums of which parts are beyond all doubles, or of values that are infinite or no numbers among large ones.
+BEYOND = (
+    [1e308, 1e308, -1e308, -1e308],
+    [1e308, 1e308, -1e308, -1e308, 0.25, 1e-300],
+    [1.7e308, 1.7e308, 3.0],
+    [-1.7e308, -1.7e308, 1.7e308],
+    [2.0**901, 1e270, -(2.0**901), 7.0],
+    [1.7e308, 1.7e308, -math.inf],
+    [-1.7e308, -1.7e308, math.inf, 1.0],
+    [math.inf, -math.inf, 1e308, 1e308],
+    [1.7e308, 1.7e308, math.nan],
+)
+
+
+def of_keys(lists: Sequence[Sequence[float]]) -> tuple[Group, list[Row], list[tuple[int, float, float]]]:
+    """Sums by key, the rows, and the exact results."""
+    rows: list[Row] = [
+        (0, key, None, value, None, None, None, None) for key, values in enumerate(lists) for value in values
+    ]
+    exact = [(key, sum_doubles(values), sum_doubles(values) / len(values)) for key, values in enumerate(lists)]
+    return Group(SUMS.input, ("a.b",), SUMS.aggregates), rows, exact
+
+
+def test_only_the_total_of_doubles_can_be_beyond_all() -> None:
+    group, rows, exact = of_keys(BEYOND)
+    wanted = [tuple(map(repr, row)) for row in exact]
+    assert [tuple(map(repr, row)) for row in sorted(embedded.aggregate(group, frame(rows)).rows())] == wanted
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "MANY_ROWS", 0)
+        assert [tuple(map(repr, row)) for row in sorted(embedded.aggregate(group, frame(rows)).rows())] == wanted
+
+
+@pytest.mark.spark
+def test_on_spark_only_the_total_of_doubles_can_be_beyond_all(spark: SparkSession) -> None:
+    from tidegate.runtime.engines.spark.eval import aggregates as on_spark
+
+    group, rows, exact = of_keys(BEYOND)
+    data = spark.createDataFrame(rows, spark_schema(EVENTS.schema)).repartition(3)
+    found = [tuple(row) for row in on_spark.final(group, on_spark.partial(group, data)).collect()]
+    assert [tuple(map(repr, row)) for row in sorted(found)] == [tuple(map(repr, row)) for row in exact]
 
 
 @pytest.mark.spark

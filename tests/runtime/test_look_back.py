@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import numpy as np
@@ -16,14 +18,17 @@ from tests.analysis.build import eq, le, lt, plus, scan, stream
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Group, Join, JoinKind, Node, Project, Rename, Scan, occurrences
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
-from tidegate.algebra.semantics import bags_equal
+from tidegate.algebra.semantics import Row, bags_equal
 from tidegate.algebra.semantics import evaluate as meaning
 from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction
-from tidegate.algebra.types import BIGINT, DOUBLE, INT64_MAX, INT64_MIN
+from tidegate.algebra.types import BIGINT, DOUBLE, INT64_MAX, INT64_MIN, STRING
 from tidegate.runtime.eval.aggregates import look_back, partials
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins import bands, ranges
 from tidegate.runtime.eval.relational import evaluate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LEFT, RIGHT = stream("L", values=("k", "x")), stream("R", ("t", "u"), ("k", "v"))
 RIGHT_FUNCTIONS = (Function.COUNT, Function.SUM, Function.TRY_SUM, Function.AVG, Function.MIN, Function.MAX)
@@ -186,18 +191,28 @@ def test_left_values_that_are_too_large_to_multiply_are_added_up() -> None:
     assert listed.called
 
 
+DOUBLES = Schema(
+    (Attribute("k", BIGINT), Attribute("t", BIGINT, nullable=False, temporal=True), Attribute("d", DOUBLE))
+)
+#: Doubles of which some sums are infinite, some NaN, and some beyond all doubles on the way alone.
+MODERATE, ODD, LARGE = (
+    (0.1, 0.2, 1e15, -1e15),
+    (1e-9, math.inf, math.nan, None, -0.0),
+    (1.7e308, -1.7e308, 1e300),
+)
+
+
 @pytest.mark.parametrize("shard", range(2))
 def test_sums_of_doubles_are_added_up_key_by_key(shard: int) -> None:
-    """Of either side, without the digits that a large value of another key would cost; infinite ones too."""
-    values = (0.1, 0.2, 1e15, -1e15, 1e-9, float("inf"), float("nan"), None, -0.0)
-    instants = Attribute("t", BIGINT, nullable=False, temporal=True)
-    doubles = Schema((Attribute("k", BIGINT), instants, Attribute("d", DOUBLE)))
+    """Of either side, without the digits that a large value of another key would cost; infinite ones too, and those
+    that are beyond all doubles on the way.
+    """
     made = 0
-    for seed in range(shard, 160, 2):
+    for seed in range(shard, 300, 2):
         rng = random.Random(seed)
-        sides = [StreamDef(name, doubles, static=True) for name in "LR"]
+        sides = [StreamDef(name, DOUBLES, static=True) for name in "LR"]
         left, right = (
-            Rename(Scan(one), tuple((name, f"{one.name}.{name}") for name in doubles.names)) for one in sides
+            Rename(Scan(one), tuple((name, f"{one.name}.{name}") for name in DOUBLES.names)) for one in sides
         )
         before, after, not_long = le("R.t", "L.t"), le("L.t", "R.t"), le("L.t", plus("R.t", 3))
         limits = rng.choice(((before,), (after,), (), (before, not_long), (before, not_long)))
@@ -210,12 +225,12 @@ def test_sums_of_doubles_are_added_up_key_by_key(shard: int) -> None:
         )
         kind: JoinKind = rng.choice(("inner", "left"))
         node = Group(Join(left, right, conjunction(parts), kind), rng.choice((("L.k", "L.t"), ("L.k",))), aggregates)
-        some = values if rng.random() < 0.6 else values[:4]
+        some = rng.choice((MODERATE, MODERATE + ODD, MODERATE + LARGE, LARGE, (*LARGE, math.inf, -math.inf)))
         rows = {
             name: [(rng.choice((0, 1, None)), rng.randint(0, 6), rng.choice(some)) for _ in range(9)] for name in "LR"
         }
         frames = {
-            i: pl.DataFrame(rows[name], schema=polars_schema(doubles), orient="row") for i, name in enumerate("LR")
+            i: pl.DataFrame(rows[name], schema=polars_schema(DOUBLES), orient="row") for i, name in enumerate("LR")
         }
         with (
             patch.object(look_back, "LISTED", -1),
@@ -230,7 +245,94 @@ def test_sums_of_doubles_are_added_up_key_by_key(shard: int) -> None:
                 a is b if b is None else a == pytest.approx(b, rel=1e-11, nan_ok=True)
                 for a, b in zip(one, other, strict=True)
             ), f"seed {seed}: {one} {other}"
-    assert made > 40
+    assert made > 60
+
+
+@pytest.mark.parametrize("listed", [False, True], ids=["looked up", "listed"])
+@pytest.mark.parametrize("limits", [(), (le("L.t", plus("R.t", 9)),)], ids=["up to it", "within nine"])
+@pytest.mark.parametrize(
+    ("values", "total"),
+    [
+        ([1e308, 1e308, -1e308, -1e308], 0.0),
+        ([1e308, 1e308, -1e308, -1e308, 0.25], 0.25),
+        ([1e308, 1e308, 1e308, 1e308, -1e308, -1e308, -1e308], 1e308),
+        ([1e308, 1e308, -1e308], 1e308),
+        ([1e308, 1e308], math.inf),
+        ([-1e308, -1e308, 1.0], -math.inf),
+        ([1e308, 1e308, -math.inf], -math.inf),
+        ([-1e308, math.inf, -1e308], math.inf),
+        ([1e308, 1e308, math.inf, -math.inf], math.nan),
+        ([-1e308, -1e308, math.nan], math.nan),
+    ],
+    ids=repr,
+)
+def test_only_the_total_of_doubles_can_be_beyond_all(
+    values: list[float], total: float, limits: tuple[Term, ...], listed: bool
+) -> None:
+    node, rows = summed_up([0.0], values, ("L.k", "L.t"), limits)
+    with patch.object(look_back, "LISTED", 1 << 40 if listed else -1):
+        found = evaluate(node, in_frames(rows))
+    assert found.rows() == [(0, 9, pytest.approx(total, nan_ok=True), 0.0)]
+    assert bags_equal(found.rows(), meaning(node, rows))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "wanted"),
+    [
+        ([1e308, -1e308], [1.0, 1.0, 1.0], (6.0, 0.0)),
+        ([1e308, 1e308], [0.0], (0.0, math.inf)),
+        ([1.0, 1.0], [1e308, -1e308], (0.0, 4.0)),
+        ([0.1, -0.3], [1.0, 1.0, 1.0], (6.0, -0.6)),
+    ],
+)
+def test_rows_of_one_group_bring_a_sum_of_doubles_back(
+    left: list[float], right: list[float], wanted: tuple[float, float]
+) -> None:
+    node, rows = summed_up(left, right, ("L.k",), ())
+    with patch.object(look_back, "LISTED", -1):
+        found = evaluate(node, in_frames(rows))
+    assert found.rows() == [(0, *map(pytest.approx, wanted))]
+    assert bags_equal(found.rows(), meaning(node, rows))
+
+
+def test_sums_of_two_rows_that_are_beyond_all_are_none() -> None:
+    """What one row looks up is infinite, and the other way round what the other does: together they are nothing."""
+    node, rows = summed_up([0.0], [1e308, 1e308, -1e308, -1e308], ("L.k",), (le("L.t", plus("R.t", 1)),))
+    rows["L"] = [(0, 1, 0.0), (0, 3, 0.0)]
+    rows["R"] = [(0, t, value) for t, (_, _, value) in enumerate(rows["R"])]
+    with patch.object(look_back, "LISTED", -1):
+        assert evaluate(node, in_frames(rows)).rows() == [(0, 0.0, 0.0)]
+    assert meaning(node, rows) == [(0, 0.0, 0.0)]
+
+
+def test_a_value_that_counts_several_times_is_as_exact_as_when_it_is_added_up() -> None:
+    """Of 0.1, three times, and -0.3 what is left is 2.8e-17; of the rounded product 5.6e-17."""
+    node, rows = summed_up([0.1, -0.3], [1.0], ("L.k",), ())
+    rows["L"], rows["R"] = [(0, 9, 0.1), (0, 0, -0.3)], [(0, 0, 1.0), (0, 5, 1.0), (0, 6, 1.0)]
+    with patch.object(look_back, "LISTED", -1):
+        found = evaluate(node, in_frames(rows))
+    assert found["l"][0] == pytest.approx(math.fsum([0.1, 0.1, 0.1, -0.3]), rel=1e-12)
+
+
+Rows = dict[str, list[tuple[int, int, float]]]
+
+
+def summed_up(
+    left: list[float], right: list[float], keys: tuple[str, ...], limits: tuple[Term, ...]
+) -> tuple[Group, Rows]:
+    """Sums, of either side, of what left rows at 9 look up of right ones at 0, 1, 2, …"""
+    left_side, right_side = (
+        Rename(Scan(StreamDef(name, DOUBLES, static=True)), tuple((one, f"{name}.{one}") for one in DOUBLES.names))
+        for name in "LR"
+    )
+    aggregates = (Aggregate("s", Function.SUM, Attr("R.d")), Aggregate("l", Function.SUM, Attr("L.d")))
+    condition = conjunction([eq("L.k", "R.k"), le("R.t", "L.t"), *limits])
+    node = Group(Join(left_side, right_side, condition, "inner"), keys, aggregates)
+    return node, {"L": [(0, 9, value) for value in left], "R": [(0, t, value) for t, value in enumerate(right)]}
+
+
+def in_frames(rows: Rows) -> dict[int, pl.DataFrame]:
+    return {i: pl.DataFrame(rows[name], polars_schema(DOUBLES), orient="row") for i, name in enumerate("LR")}
 
 
 @pytest.mark.parametrize("between", [False, True])
@@ -309,3 +411,66 @@ def test_an_as_of_join_of_one_key_lists_no_pairs() -> None:
     assert time.perf_counter() - started < 5
     assert found.filter(pl.col("last") != pl.col("l.t")).height == 0
     assert found["n"].sum() == count * (count + 1) // 2
+
+
+# --- on Spark ---------------------------------------------------------------------------------------------------------
+
+
+def on_spark(spark: SparkSession, node: Node, rows: Mapping[str, Sequence[Row]]) -> list[Row]:
+    from tidegate.runtime.engines.spark.eval.relational import evaluate as evaluate_on_spark
+    from tidegate.runtime.eval.columns import spark_schema
+
+    leaves = {
+        i: spark.createDataFrame(list(rows[one.name]), spark_schema(one.schema))
+        for i, one in enumerate(occurrences(node))
+    }
+    found = evaluate_on_spark(node, leaves)
+    assert [(field.name, field.dataType) for field in found.schema] == [
+        (field.name, field.dataType) for field in spark_schema(node.schema)
+    ]
+    return [tuple(row) for row in found.collect()]
+
+
+@pytest.mark.spark
+def test_spark_looks_back_without_pairs_where_keys_are_keys_of_the_group(spark: SparkSession) -> None:
+    """Rows of a share, in a worker; else Spark lists the pairs."""
+    from tidegate.runtime.engines.spark.eval.relational import _Evaluation
+
+    looked_back = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        node = query(rng)
+        found = look_back.look_back(node)
+        is_by_key = found is not None and bool(found.parts.equalities) and "l.k" in node.keys
+        if not is_by_key and rng.random() < 0.9:
+            continue
+        rows = {"L": rows_of(rng, 1), "R": rows_of(rng, 2)}
+        with patch.object(_Evaluation, "_looked_back", autospec=True, side_effect=_Evaluation._looked_back) as used:
+            result = on_spark(spark, node, rows)
+        assert used.called == is_by_key
+        looked_back += is_by_key
+        assert bags_equal(result, meaning(node, rows)), f"seed {seed}"
+    assert looked_back > 5
+
+
+@pytest.mark.spark
+def test_spark_shares_rows_out_by_keys_that_are_equal(spark: SparkSession) -> None:
+    """Zeros of two signs, NaN, NULL, and texts; and a sum that does not fit is the same error."""
+    keys = (0.0, -0.0, math.nan, None, 1.5)
+    schema = Schema((Attribute("k", DOUBLE), Attribute("s", STRING), *DOUBLES.attributes[1:]))
+    sides = [
+        Rename(Scan(StreamDef(n, schema, static=True)), tuple((a, f"{n}.{a}") for a in schema.names)) for n in "LR"
+    ]
+    same: list[Term] = [call("eq_null_safe", Attr("L.k"), Attr("R.k")), eq("L.s", "R.s"), le("R.t", "L.t")]
+    joined = Join(sides[0], sides[1], conjunction(same), "left")
+    total = Aggregate("a", Function.SUM, Attr("R.d"))
+    node = Group(joined, ("L.k", "L.s", "L.t"), (total, Aggregate("n", Function.COUNT)))
+    rows = {n: [(key, s, t, 0.5) for key in keys for s in ("a", "ä", None) for t in (1, 2)] for n in "LR"}
+    assert bags_equal(on_spark(spark, node, rows), meaning(node, rows))
+    large = Group(
+        Join(scan(LEFT, "l"), scan(RIGHT, "r"), conjunction([eq("l.k", "r.k"), le("r.t", "l.t")]), "inner"),
+        ("l.k",),
+        (Aggregate("a", Function.SUM, Attr("r.v")),),
+    )
+    with pytest.raises(Exception, match="TG301 a: the sum is out of range"):
+        on_spark(spark, large, {"L": [(1, 0, 0)], "R": [(0, 0, 0, INT64_MAX), (1, 1, 0, INT64_MAX)]})

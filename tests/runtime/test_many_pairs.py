@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 import tidegate as tg
+from tidegate import testing
 from tidegate.algebra.functions.aggregates import Aggregate, Function
-from tidegate.algebra.nodes import Distinct, Group, Join, JoinKind, Node, Product, Project, Scan, Select, Union
+from tidegate.algebra.nodes import (
+    Distinct,
+    Group,
+    Join,
+    JoinKind,
+    Node,
+    Product,
+    Project,
+    Scan,
+    Select,
+    Union,
+    occurrences,
+)
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Lit, call, conjunction
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime import rows as small_rows
 from tidegate.runtime.engines import many_pairs
 from tidegate.runtime.eval import relational
+from tidegate.runtime.eval.aggregates import look_back
 from tidegate.runtime.eval.aggregates.partials import partial
 from tidegate.runtime.eval.joins import ranges
 from tidegate.runtime.eval.relational import evaluate, evaluate_pieces
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROWS = 400
 
@@ -117,6 +134,35 @@ def test_a_group_never_holds_more_pairs_than_a_piece(monkeypatch: pytest.MonkeyP
     assert max(held) <= 700
 
 
+@pytest.mark.parametrize("function", [Function.SUM, Function.COUNT_DISTINCT], ids=lambda one: one.value)
+def test_what_cannot_be_looked_up_without_pairs_is_told_and_taken_in_pieces(
+    function: Function, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of values of the left side that are too large; how many are different where no row has those of all."""
+    argument = Attr("x" if function is Function.SUM else "v")
+    tree = Group(
+        Join(LEFT, RIGHT, CONDITIONS["keys and instants"], "inner"), ("k",), (Aggregate("a", function, argument),)
+    )
+    rows = leaves(tree)
+    wanted = evaluate(tree, rows)
+    monkeypatch.setattr(look_back, "_MOST", 0)
+    monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)
+    monkeypatch.setattr(ranges, "CHUNK", 700)
+    told: list[int] = []
+    held: list[int] = []
+
+    def counted(group: Group, rows: pl.DataFrame) -> pl.DataFrame:
+        held.append(rows.height)
+        return partial(group, rows)
+
+    monkeypatch.setattr(relational, "partial", counted)
+    assert ordered(evaluate(tree, rows, announce=told.append)) == ordered(wanted)
+    assert len(told) == 1
+    assert told[0] > 1_000
+    if function is Function.SUM:
+        assert max(held) <= 700
+
+
 def test_a_limit_that_has_no_value_for_a_row_without_partners(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not asked for: no row has its key."""
     tree = TREES["left by keys and instants"]
@@ -195,3 +241,48 @@ def test_what_is_looked_up_without_pairs_is_not_told(monkeypatch: pytest.MonkeyP
     told, found = told_by(tg.program(R=latest), 1, 600)
     assert not told
     assert len(found["R"]) == 400
+
+
+# --- joins of DataFrames on Spark -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tree", "pairs"),
+    [
+        (Join(LEFT, RIGHT, NEAR[0], "left"), 3_000_000),
+        (Product(Project(LEFT, ("t",)), RIGHT), 3_000_000),
+        (Select(Join(Union((LEFT, LEFT)), RIGHT, ALIKE, "inner"), SAME), 6_000_000),
+        # Of equal keys, what is filtered, or found by another join, nobody knows how many pairs there are.
+        (TREES["inner by keys and instants"], 0),
+        (Product(Select(LEFT, call("gt", Attr("x"), Lit(0, BIGINT))), RIGHT), 0),
+        (Join(LEFT, RIGHT, conjunction([NEAR[0], call("gt", Attr("x"), Lit(0, BIGINT))]), "inner"), 0),
+        (Product(Distinct(LEFT), RIGHT), 0),
+        (Join(LEFT, RIGHT, NEAR[0], "anti"), 0),
+    ],
+)
+def test_of_joins_without_equal_keys_is_known_how_many_pairs_there_are(tree: Node, pairs: int) -> None:
+    rows = iter((1_000, 3_000)) if len(occurrences(tree)) == 2 else iter((1_000, 1_000, 3_000))
+    assert many_pairs.unkeyed_pairs(tree, [*rows]) == pairs
+    assert many_pairs.unkeyed_pairs(tree, [None] * len(occurrences(tree))) == 0
+
+
+@pytest.mark.spark
+def test_spark_says_how_many_pairs_a_join_without_equal_keys_compares(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many_pairs, "TOLD", 10_000)
+    near = o.join(p, p.t <= o.t, o.t <= p.t + 5)
+    program = tg.program(Near=near.select(o.t, v=p.v), Keyed=NEARBY.select(o.t, v=p.v))
+    rows = [(1, number, number) for number in range(120)]
+    with (
+        warnings.catch_warnings(record=True, action="always") as told,
+        testing.drive(program, spark=spark, driver_bytes=0, shard_bytes=0) as run,
+    ):
+        for name in ("O", "P"):
+            run.add(name, rows)
+            run.finish(name)
+        run.step()
+        assert len(run.results("Near")) == 6 * 120 - 15
+    messages = [str(one.message) for one in told if isinstance(one.message, tg.RunWarning)]
+    assert [text.split()[:2] for text in messages] == [["TG446", "Near"]]
+    assert "14,400 pairs" in messages[0]

@@ -257,6 +257,70 @@ def test_a_recursive_component_waits_as_a_whole(schedule: tg.Schedule) -> None:
         assert len(run.results("Beats")) == 12
 
 
+# --- inner queries ----------------------------------------------------------------------------------------------------
+
+
+def in_order() -> tg.Program:
+    """Two queries share an operator that goes through the rows in order; the third has rows as they come."""
+    numbered = events.over(by="k", order="t", n=tg.row_number())
+    return tg.program(
+        Often=numbered.where(numbered.n > 1),
+        Seldom=events.over(by="k", order="t", before=tg.lag(events.t)),
+        Alone=events.where(events.k > 1),
+    )
+
+
+INNER = "Often~1"
+
+
+def test_an_operator_goes_on_when_a_query_that_reads_it_is_due() -> None:
+    schedule = tg.schedule(every={"Often": 2, "Seldom": 3})
+    with testing.drive(in_order(), schedule=schedule) as run:
+        reached = [beat(run, t) for t in range(1, 8)]
+        assert [one[INNER] for one in reached] == [-INF, 2, 3, 4, 4, 6, 6]
+        assert [one["Often"] for one in reached] == [-INF, 2, 2, 4, 4, 6, 6]
+        assert [one["Seldom"] for one in reached] == [-INF, -INF, 3, 3, 3, 6, 6]
+        assert [one["Alone"] for one in reached] == [1, 2, 3, 4, 5, 6, 7]
+        assert [INNER in report.places for report in run.reports] == [False, True, True, True, False, True, False]
+        waits = {
+            name: f"every {many} batches, next at batch {at}" for name, many, at in (("Often", 2, 8), ("Seldom", 3, 9))
+        }
+        assert run.reports[-1].waiting == waits
+        said = str(run.why("Seldom"))
+        assert "the schedule: every 3 batches, next at batch 9" in said
+        assert "the schedule: every 2 batches, next at batch 8; every 3 batches, next at batch 9" in said
+        assert "~" not in said
+        run.restart()
+        assert beat(run, 8) == {INNER: 8, "Often": 8, "Seldom": 6, "Alone": 8}
+        run.finish()
+        run.step()
+        assert [row["n"] for row in run.results("Often")] == list(range(2, 9))
+        assert [row["before"] for row in run.results("Seldom")] == [None, *range(1, 8)]
+        assert sum(run.live_rows.values()) == 0
+
+
+def test_an_operator_that_one_query_reads_in_every_batch_goes_on_in_every_batch() -> None:
+    with testing.drive(in_order(), schedule=tg.schedule(every={"Seldom": 5})) as run:
+        reached = [beat(run, t) for t in range(1, 7)]
+        assert [one[INNER] for one in reached] == [1, 2, 3, 4, 5, 6]
+        assert [one["Seldom"] for one in reached] == [-INF, -INF, -INF, -INF, 5, 5]
+        assert run.reports[0].waiting == {"Seldom": "every 5 batches, next at batch 5"}
+
+
+def test_an_operator_below_others_waits_with_the_query() -> None:
+    """Three of them, one on the result of another."""
+    first = events.over(by="k", order="t", n=tg.row_number()).distinct_on("k", "n", order="t")
+    program = tg.program(Q=first.over(order="t", tie="k", before=tg.lag(first.t)).where(first.k > 0))
+    with testing.drive(program, schedule=tg.schedule(every={"Q": 3})) as run:
+        assert len(beat(run, 1)) > 2, "inner queries"
+        for t in range(2, 7):
+            reached = {*beat(run, t).values()}
+            assert reached == {3 * (t // 3) or -INF}
+        run.finish()
+        run.step()
+        assert [row["before"] for row in run.results("Q")] == [None, *range(1, 6)]
+
+
 # --- what is told -----------------------------------------------------------------------------------------------------
 
 

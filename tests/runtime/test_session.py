@@ -525,6 +525,43 @@ def test_queries_in_another_order_do_not_take_each_others_buffers(tmp_path: Path
         assert [row["t"] for row in session.results("Silent")] == [1, 2]
 
 
+def test_queries_in_another_order_go_on_with_the_operator_that_they_share(tmp_path: Path) -> None:
+    """Also with contexts that they look up at once."""
+    model = tg.context_model("M", by="k", default="low", contexts="high").switch(
+        "high", when=events.where(events.t % 3 == 0), within="low"
+    )
+    within = events.in_context(model, "high")
+    queries = {
+        "Numbered": events.over(by="k", order="t", n=tg.row_number()),
+        "Before": events.over(by="k", order="t", before=tg.lag(events.t)),
+        "Total": events.over(by="k", order="t", n=tg.sum(events.t)).where(events.k > 0),
+        "Even": within.where(within.k % 2 == 0),
+        "Odd": within.where(within.k % 2 == 1),
+        "Above": within.where(within.k > 5),
+    }
+    with tg.program(**queries).session(checkpoint=tmp_path) as session:
+        session.push("E", [event(6, 1), event(7, 3)])
+        session.step()
+    for order in (dict(reversed(queries.items())), dict(sorted(queries.items()))):
+        with tg.program(**order).session(checkpoint=tmp_path) as session:
+            session.step()
+    with tg.program(**order).session(checkpoint=tmp_path) as session:
+        session.push("E", [event(6, 9), event(7, 9)])
+        session.finish()
+        session.step()
+        assert sorted((row["k"], row["t"], row["n"]) for row in session.results("Numbered")) == [
+            (6, 1, 1), (6, 9, 2), (7, 3, 1), (7, 9, 2)
+        ]  # fmt: skip
+        assert sorted((row["k"], row["before"]) for row in session.results("Before") if row["before"]) == [
+            (6, 1),
+            (7, 3),
+        ]
+        assert [(row["k"], row["t"]) for row in session.results("Odd")] == [(7, 9)]
+    fewer = {name: relation for name, relation in queries.items() if name != "Before"}
+    with pytest.raises(StateError, match="TG501"):
+        tg.program(**fewer).session(checkpoint=tmp_path)
+
+
 def test_a_closed_session_takes_no_rows() -> None:
     session = counted().session()
     session.close()

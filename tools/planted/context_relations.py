@@ -28,6 +28,12 @@ GROUP = Group(
             required=True,
         ),
         bug(
+            "rows that go by time are said to go with the next window",
+            KEYS,
+            "    if not isinstance(operator, _LETTING_GO) or rows_go_by_time(query):\n",
+            "    if not isinstance(operator, _LETTING_GO):\n",
+        ),
+        bug(
             "partitions of windows are never let go",
             STORE,
             "        self.followed = np.isin(touched, followed, assume_unique=True)\n",

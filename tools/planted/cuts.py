@@ -11,6 +11,12 @@ GROUP = Group(
     ("tests/analysis/test_cuts.py", "tests/runtime/test_folding.py", "tests/properties/test_folding.py"),
     (
         bug(
+            "what queries share is named in the order in which they are written",
+            "analysis/pipeline.py",
+            "    return ProgramDef(tuple(sorted(program.queries, key=lambda query: query.name)))\n",
+            "    return program\n",
+        ),
+        bug(
             "a part is cut out although results are final later then",
             CUTS,
             "        if not all(_is_same(f, rest.propagation[a], stream.name, inner) for a, f in query.propagation.items()):\n",

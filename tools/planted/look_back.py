@@ -8,6 +8,7 @@ LOOK_BACK = "runtime/eval/aggregates/look_back.py"
 RANGES = "runtime/eval/joins/ranges.py"
 BANDS = "runtime/eval/joins/bands.py"
 SLICES = "runtime/eval/aggregates/slices.py"
+SUMS = "runtime/eval/aggregates/sums.py"
 
 GROUP = Group(
     "look back",
@@ -122,10 +123,34 @@ GROUP = Group(
             "        place = np.arange(len(groups))\n",
         ),
         bug(
-            "what is lost of an infinite sum is no number",
+            "a sum that is beyond all doubles on the way stays there",
             LOOK_BACK,
-            "        rows = self.rows.with_columns((pl.col(total) * 0.0).fill_nan(0.0).alias(lost))[self.slices.order]\n",
-            "        rows = self.rows[self.slices.order]\n",
+            "        if beyond.any():\n",
+            "        if False:\n",
+        ),
+        bug(
+            "finite values count beside infinite ones",
+            LOOK_BACK,
+            "        sums[odd], lost[odd] = 0.0, 0.0\n",
+            "        lost[odd] = 0.0\n",
+        ),
+        bug(
+            "finite values of listed pairs count beside infinite ones",
+            SUMS,
+            "            values = np.where(np.isfinite(values) & ~np.repeat(finite, counts), 0.0, values)\n",
+            "            pass\n",
+        ),
+        bug(
+            "other rows of a group bring no sum back",
+            LOOK_BACK,
+            "            if np.isinf(sums[~odd]).any() and self.several():\n",
+            "            if False:\n",
+        ),
+        bug(
+            "products of doubles are rounded",
+            LOOK_BACK,
+            "for column in (product, rest)]\n",
+            "for column in (product, 0.0 * rest)]\n",
         ),
         bug(
             "the best of another key goes on",

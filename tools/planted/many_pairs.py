@@ -36,6 +36,12 @@ GROUP = Group(
             "            return aggregate(node, self.evaluate(node.input))\n",
         ),
         bug(
+            "what cannot be looked up holds all pairs",
+            RELATIONAL,
+            "_grouped(node, _join_pieces(lookback.join, left, right, self.announce)) if rows is None",
+            "aggregate(node, _join(lookback.join, left, right)) if rows is None",
+        ),
+        bug(
             "pairs with equal keys are made at once, however many",
             RELATIONAL,
             "    if by_keys and equal_pairs(left, right, both, parts) <= ranges.MANY_PAIRS:\n",

@@ -70,6 +70,18 @@ GROUP = Group(
             "        if self.progress:\n",
             required=True,
         ),
+        bug(
+            "an inner query goes on though nobody asks",
+            SCHEDULER,
+            "        if not query.facts.query.inner or stream in wanted or stream not in waiting:\n",
+            "        if True:\n",
+        ),
+        bug(
+            "an inner query waits for the last of those that read it",
+            SCHEDULER,
+            "        if not query.facts.query.inner or stream in wanted or stream not in waiting:\n",
+            "        if not query.facts.query.inner or stream not in waiting:\n",
+        ),
         bug("a turn comes a batch late", SCHEDULER, "self.seq >= next_", "self.seq > next_"),
         bug("who was put off is not more urgent", SCHEDULER, " + self._put_off(stream)\n", "\n"),
         bug(

@@ -35,6 +35,7 @@ from tidegate.runtime.ingest.ingest import (
 )
 from tidegate.runtime.ingest.inputs import bytes_of, shares
 from tidegate.runtime.ordered.operators import Operators
+from tidegate.runtime.plan.steps import QueryPlan
 from tidegate.runtime.rows import as_frame
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment
@@ -180,6 +181,10 @@ class EmbeddedExecutor:
 
     def forget(self, live: frozenset[str]) -> None:
         self.cache.forget(live)
+
+    def announce(self, query: QueryPlan, pairs: int) -> None:
+        """Says that a join of this query is about to compare so many pairs of rows, wherever it does."""
+        self._evaluation.many_pairs.announce(query, pairs)
 
     def leave_to_others(self, here: Sequence[Job], elsewhere: Sequence[Job]) -> None:
         """Of increments that are evaluated at two places: what only others read is held in memory no longer."""

@@ -23,6 +23,7 @@ from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.batch.executor import Increment, IngestResult, Rewrite, Stratum, Work
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.engines.many_pairs import unkeyed_pairs
 from tidegate.runtime.engines.setup import FoundFiles
 from tidegate.runtime.engines.spark.collection import rewrite_tasks
 from tidegate.runtime.engines.spark.eval.increment import (
@@ -284,6 +285,8 @@ class SparkExecutor:
         """Increments by the identity of their jobs."""
         sharded = [job for job in jobs if ways[id(job)].place == "sharded"]
         others = [job for job in jobs if ways[id(job)].place == "catalyst"]
+        for job in others:
+            self._announce(job)
         try:
             with self._results(others) as results:
                 done = self._write(batch, others, results, sharded, ways)
@@ -296,6 +299,14 @@ class SparkExecutor:
                 raise
         # Only the steps of this process tell which rows fail.
         return {id(jobs[0]): self.local.increments(batch, jobs)[0]}
+
+    def _announce(self, job: Job) -> None:
+        """Says how many pairs a join of DataFrames is about to compare, if the driver knows it."""
+        query = job.query
+        leaves = zip(query.leaves, job.inputs, strict=True)
+        rows = [None if leaf.buffer is None else sum(segment.rows for segment in some) for leaf, some in leaves]
+        if query.grouping is None and (pairs := unkeyed_pairs(query.tree, rows)):
+            self.local.announce(query, pairs)
 
     @contextmanager
     def _results(self, jobs: Sequence[Job]) -> Iterator[list[DataFrame]]:

@@ -7,6 +7,7 @@ log n for n rows, where one key of n rows has n² pairs. Partial results then me
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -21,8 +22,8 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, Lit, Term, attributes_of
 from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import BIGINT
-from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.eval.aggregates.pairs import gathered, running_state
+from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
+from tidegate.runtime.eval.aggregates.pairs import product_of_doubles, running_doubles
 from tidegate.runtime.eval.aggregates.partials import final, lifted, merge
 from tidegate.runtime.eval.aggregates.slices import different_of, doubles_of, greatest_of
 from tidegate.runtime.eval.joins.bands import is_one_slice
@@ -36,6 +37,9 @@ _HALF: Final = 2**32
 _BEST: Final = (Form.LEAST, Form.GREATEST, Form.EARLIEST, Form.LATEST)
 #: High halves of integer sums below this have a sum that fits.
 _MOST: Final = 2**62
+#: Binary digits by which sums of doubles are smaller where one is beyond all doubles on the way: more than numbers of
+#: rows have.
+_SMALLER: Final = 64
 
 
 class Side(Enum):
@@ -136,8 +140,8 @@ def _side(aggregate: Aggregate, join: Join) -> Side | None:
 
 
 def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
-    """The result of the grouping; None where pairs are better listed, as there are few of them, or values of the left
-    side so large that their sums have to be added up one by one.
+    """The result of the grouping; None where pairs are better listed, as there are few of them, or values so large that
+    their sums have to be added up one by one.
     """
     if left.height * right.height <= LISTED:
         return None
@@ -145,7 +149,7 @@ def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) ->
     if slices is None:
         return None
     rows = lifted(look_back.of_left, left)
-    running = _Running(slices, lifted(look_back.of_right, slices.right))
+    running = _Running(slices, lifted(look_back.of_right, slices.right), rows.select(look_back.group.keys))
     columns = {key: rows[key] for key in look_back.group.keys}
     of_left, of_right = iter(states(look_back.of_left)), iter(states(look_back.of_right))
     padded = look_back.join.kind == "left"
@@ -156,9 +160,9 @@ def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) ->
             case Side.RIGHT:
                 values = running.states(next(of_right))
             case Side.LEFT:
-                values = _weighted(next(of_left), rows, times)
+                values = _weighted(next(of_left), rows, times, running.several)
             case Side.BOTH:
-                own, found = rows[next(of_left).column("v")], running.states(next(of_right))[0]
+                own, found = rows[next(of_left).column("v")], running.best(next(of_right))[0]
                 known = np.asarray(own.is_not_null() & found.is_not_null())
                 found_by = state.aggregate.by is not None and _reads(state.aggregate.by, set(slices.right.columns))
                 both = (found, own) if found_by else (own, found)
@@ -185,8 +189,12 @@ def _nested(group: Group, rows: pl.DataFrame, slices: Slices) -> bool:
     return bool(some.group_by("\0", *group.keys).agg(most.alias("\0most"))["\0most"].all())
 
 
-def _weighted(state: State, rows: pl.DataFrame, times: Int64Array) -> list[pl.Series] | None:
-    """The states over a left row's partners of an aggregate that does not read them: what is added, so many times."""
+def _weighted(
+    state: State, rows: pl.DataFrame, times: Int64Array, several: Callable[[], bool]
+) -> list[pl.Series] | None:
+    """The states over a left row's partners of an aggregate that does not read them: what is added, so many times. None
+    where one is too large, and `several` left rows in a group may bring it back.
+    """
     part = {name: rows[state.column(name)] for name, _ in state.parts}
     weights = pl.Series(times)
     match state.form:
@@ -200,7 +208,12 @@ def _weighted(state: State, rows: pl.DataFrame, times: Int64Array) -> list[pl.Se
             carry = low // _HALF
             sums = [high + carry, low - carry * _HALF]
         case Form.DOUBLE_SUM:
-            sums = [part["sum"] * weights, (part["sum"] * 0.0).fill_nan(0.0)]
+            values = part["sum"].fill_null(0.0).to_numpy()
+            product, rest = product_of_doubles(values, times.astype(np.float64))
+            if (np.isinf(product) & np.isfinite(values)).any() and several():
+                return None
+            present = np.asarray(part["sum"].is_not_null())
+            sums = [_where(present, pl.Series(column)) for column in (product, rest)]
         case _:
             return list(part.values())
     return [*sums, part["n"] * weights] if state.averages else sums
@@ -208,13 +221,20 @@ def _weighted(state: State, rows: pl.DataFrame, times: Int64Array) -> list[pl.Se
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """The states of the right rows, and which of them each left row looks up."""
+    """The states of the right rows, which of them each left row looks up, and the group of each left row."""
 
     slices: Slices
     rows: pl.DataFrame
+    keys: pl.DataFrame
 
-    def states(self, state: State) -> list[pl.Series]:
-        """The states of one aggregate, for each left row."""
+    def several(self) -> bool:
+        """Whether a group has several left rows."""
+        return self.keys.is_duplicated().any() if self.keys.width else len(self.slices.start) > 1
+
+    def states(self, state: State) -> list[pl.Series] | None:
+        """The states of one aggregate, for each left row; None where a sum is too large, and others of its group may
+        bring it back.
+        """
         match state.form:
             case Form.COUNT:
                 return [pl.Series(self.total(state, "n"))]
@@ -239,28 +259,47 @@ class _Running:
         sums = [_where(present, pl.Series(high + carry)), _where(present, pl.Series(low - carry * _HALF))]
         return [*sums, pl.Series(self.total(state, "n"))] if state.averages else sums
 
-    def doubles(self, state: State) -> list[pl.Series]:
-        """Sums of doubles over the partners. Where these begin or end their group they are added up from there, as
-        differences of running sums would lose digits.
+    def doubles(self, state: State) -> list[pl.Series] | None:
+        """Sums of doubles over the partners. Of values some of which are infinite or NaN these alone count; of others
+        only the total can be beyond all doubles.
         """
-        total, lost = state.column("sum"), state.column("comp")
-        rows = self.rows.with_columns((pl.col(total) * 0.0).fill_nan(0.0).alias(lost))[self.slices.order]
+        column = self.rows[state.column("sum")][self.slices.order]
+        values = column.fill_null(0.0).to_numpy()
+        finite = np.isfinite(values)
+        own = np.where(finite, values, 0.0)
+        sums, lost = self.added(own)
+        beyond, odd = ~np.isfinite(sums), self.within((~finite).astype(np.int64)) > 0
+        if beyond.any():
+            smaller = self.added(np.ldexp(own, -_SMALLER))
+            with np.errstate(over="ignore"):
+                total, rest = (np.ldexp(one, _SMALLER) for one in smaller)
+            sums[beyond], lost[beyond] = total[beyond], np.where(np.isinf(total), 0.0, rest)[beyond]
+            if np.isinf(sums[~odd]).any() and self.several():
+                return None
+        sums[odd], lost[odd] = 0.0, 0.0
+        with np.errstate(invalid="ignore"):
+            for which, value in ((np.isnan(values), np.nan), (values == np.inf, np.inf), (values == -np.inf, -np.inf)):
+                sums[self.within(which.astype(np.int64)) > 0] += value
+        present = self.within(np.asarray(column.is_not_null()).astype(np.int64)) > 0
+        counts = [pl.Series(self.total(state, "n"))] if state.averages else []
+        return [*(_where(present, pl.Series(one)) for one in (sums, lost)), *counts]
+
+    def added(self, values: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Sums of doubles by place over the partners, and what they lost; 0 of none. Where partners begin or end their
+        group they are added up from there, as differences of running sums would lose digits.
+        """
+        nothing = np.zeros(len(values))
         if self.ends is None:
-            known = np.asarray(rows[total].is_not_null()).astype(np.int64)
-            present = self.within(known) > 0
-            high, low = (rows[name].fill_null(0.0).to_numpy() for name in (total, lost))
-            sums = doubles_of(high, low, self.slices.start, self.slices.stop)
-            counts = [pl.Series(self.total(state, "n"))] if state.averages else []
-            return [*(_where(present, pl.Series(column)) for column in sums), *counts]
+            return doubles_of(values, nothing, self.slices.start, self.slices.stop)
         groups, at = self.slices.groups, self.slices.stop - 1
         if self.ends == "last":
-            rows, groups, at = rows.reverse(), groups.max(initial=0) - groups[::-1], rows.height - 1 - self.slices.start
+            values, groups, at = values[::-1], groups.max(initial=0) - groups[::-1], len(values) - 1 - self.slices.start
         place = np.arange(len(groups)) - np.searchsorted(groups, groups)
-        running = pl.DataFrame([column.alias(name) for column, name in zip(
-            running_state(state, rows, place), state.columns, strict=True
-        )])  # fmt: skip
-        found = gathered(running, np.where(self.slices.sizes > 0, at, -1)).get_columns()
-        return [*found[:2], *(column.fill_null(0) for column in found[2:])]
+        some = self.slices.sizes > 0
+        sums, lost = (np.zeros(len(at)) for _ in range(2))
+        running, rest = running_doubles(values, nothing, place)
+        sums[some], lost[some] = running[at[some]], rest[at[some]]
+        return sums, lost
 
     def different(self, state: State) -> Int64Array:
         """How many different values the partners have."""

@@ -36,11 +36,6 @@ def running(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame
     return rows.with_columns(column for state in states(group) for column in _running(state, rows, first, place))
 
 
-def running_state(state: State, rows: pl.DataFrame, place: Int64Array) -> list[pl.Series]:
-    """The columns of one state over each segment up to each row."""
-    return _running(state, rows, np.arange(len(place)) - place, place)
-
-
 def remaining(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame:
     """Each row with the partial results of its segment from it on; `place` counts from the segment's end."""
     if not place.any():
@@ -141,6 +136,28 @@ def sum_of_doubles(
         return np.where(finite, whole, total), np.where(finite, lost - (whole - total), 0.0)
 
 
+def product_of_doubles(x: Float64Array, y: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Products that are rounded, and what that has lost: each factor in two halves, whose products are exact (Dekker).
+    Nothing is lost of a product that is infinite or NaN.
+    """
+    with np.errstate(all="ignore"):
+        # A half of a number near the largest one would be beyond all.
+        scale = np.where(np.abs(x) > 2.0**900, 2.0**-100, 1.0)
+        x = x * scale
+        (a, b), (c, d) = _halves(x), _halves(y)
+        total = x * y
+        lost = ((a * c - total) + a * d + b * c) + b * d
+        total = total / scale
+        return total, np.where(np.isfinite(total), lost / scale, 0.0)
+
+
+def _halves(x: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Two numbers of 26 binary digits whose sum it is."""
+    large = x * (2.0**27 + 1)
+    high = large - (large - x)
+    return high, x - high
+
+
 def _doubles(column: pl.Series) -> Float64Array:
     return column.fill_null(0.0).to_numpy()
 
@@ -168,7 +185,7 @@ def _running(state: State, rows: pl.DataFrame, first: Int64Array, place: Int64Ar
             columns = [_if(some, total(own["hi"]) + carry), _if(some, low - carry * _HALF)]
         case Form.DOUBLE_SUM:
             some = total(own["sum"].is_not_null()) > 0
-            sums = _running_doubles(_doubles(own["sum"]), _doubles(own["comp"]), place)
+            sums = running_doubles(_doubles(own["sum"]), _doubles(own["comp"]), place)
             columns = [_if(some, column) for column in sums]
         case Form.SKETCH:
             columns = [_running_sketches(state, own["v"], place)]
@@ -222,7 +239,7 @@ def _best(state: State, rows: pl.DataFrame, first: Int64Array) -> Int64Array:
     return place[np.maximum.accumulate(first * (count + 1) + rank) - first * (count + 1)]
 
 
-def _running_doubles(high: Float64Array, low: Float64Array, place: Int64Array) -> tuple[Float64Array, Float64Array]:
+def running_doubles(high: Float64Array, low: Float64Array, place: Int64Array) -> tuple[Float64Array, Float64Array]:
     """Pairs of neighbours are summed, then what these run to is found in the same way, and every other row has the one
     before it added: for n rows 2n sums, and as many calls as a segment can be halved.
     """
@@ -231,7 +248,7 @@ def _running_doubles(high: Float64Array, low: Float64Array, place: Int64Array) -
         return high, low
     sums, lost = high.copy(), low.copy()
     pairs = sum_of_doubles(high[odd], low[odd], high[odd - 1], low[odd - 1])
-    sums[odd], lost[odd] = _running_doubles(*pairs, place[odd] >> 1)
+    sums[odd], lost[odd] = running_doubles(*pairs, place[odd] >> 1)
     later = np.flatnonzero((place & 1 == 0) & (place > 0))
     sums[later], lost[later] = sum_of_doubles(high[later], low[later], sums[later - 1], lost[later - 1])
     return sums, lost

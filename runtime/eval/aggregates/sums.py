@@ -46,12 +46,14 @@ def segment_sums(
 
     Adding and subtracting M = 1.5 * 2**k above every partial sum rounds each value to a multiple of one ulp of M, so
     the sum of the rounded parts is exact in any order. What rounding left over, smaller by 2**52 / count, is treated
-    the same way once more, and what that leaves over is summed plainly. A segment with an infinity or NaN is summed
-    plainly.
+    the same way once more, and what that leaves over is summed plainly. Of a segment with infinities or NaN these are
+    summed alone, as finite values could be beyond all doubles on the way.
     """
     with np.errstate(all="ignore"):
         greatest = np.maximum.reduceat(np.abs(values), starts)
         finite = np.isfinite(greatest)
+        if not finite.all():
+            values = np.where(np.isfinite(values) & ~np.repeat(finite, counts), 0.0, values)
         # Near the largest double M would overflow: such a segment is summed at a smaller scale.
         scale = np.where((greatest > _LARGE) & finite, _SHRINK, 1.0)
         if (scale != 1.0).any():

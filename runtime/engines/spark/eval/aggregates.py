@@ -179,7 +179,8 @@ def _combine_split(state: State) -> Sequence[Column]:
     """Aggregations of what `_combine_ranges` leaves."""
     match state.form:
         case Form.DOUBLE_SUM:
-            return [added_ranges(*map(col, _split_columns(state))).alias(f"{state.prefix}pair"), *_counted(state)]
+            total = added_ranges(col(f"{state.prefix}place"), *map(col, _split_columns(state)))
+            return [total.alias(f"{state.prefix}pair"), *_counted(state)]
         case Form.DISTINCT:
             every = F.array_distinct(F.flatten(F.collect_list(col(state.column("n")))))
             return (F.size(every).cast("bigint").alias(state.column("n")),)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import count
 from operator import and_
 from types import MappingProxyType
-from typing import assert_never
+from typing import Final, assert_never
 
+import polars as pl
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -29,17 +32,23 @@ from tidegate.algebra.nodes import (
     Union,
     occurrences,
 )
-from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import call
-from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.terms import Attr, Term, call
+from tidegate.algebra.typed.operations import resolve, term_type
 from tidegate.algebra.typed.terms import TypedTerm, typed_nodes
-from tidegate.runtime.engines.spark.eval.aggregates import aggregate
+from tidegate.algebra.types import DOUBLE
+from tidegate.runtime.engines.spark.eval.aggregates import aggregate, same_zero
 from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
 from tidegate.runtime.engines.spark.eval.names import NamedFrame, col, renamed
 from tidegate.runtime.engines.spark.eval.terms import SparkTerms
+from tidegate.runtime.eval.aggregates.look_back import LookBack, look_back
+from tidegate.runtime.eval.columns import held_arrow_type, spark_schema
 from tidegate.runtime.eval.functions.frame import is_leaf, leaf_name
 from tidegate.runtime.plan.join_parts import join_parts
 
+#: Shares of the keys of a look-up for each partition of a shuffle: a task has one of them in memory at a time.
+SHARES: Final = 16
+_SHARE: Final = "share"
 _JOINS = {"inner": "inner", "left": "left_outer", "semi": "left_semi", "anti": "left_anti"}
 
 
@@ -90,6 +99,8 @@ class _Evaluation:
                 value = kept_term(term, input_.schema, rows.columns)
                 return NamedFrame(rows.frame.withColumn(column, value), {**rows.columns, name: column})
             case Group(input_):
+                if (found := self._look_back(node)) is not None:
+                    return self._looked_back(found)
                 return self._fresh(aggregate(node, self.evaluate(input_)))
             case Distinct(input_):
                 rows = self.evaluate(input_)
@@ -119,6 +130,30 @@ class _Evaluation:
         columns = dict(zip(rows.columns, self._names, strict=False))
         frame = rows.frame.select(*(renamed(rows.columns[name], column) for name, column in columns.items()))
         return NamedFrame(frame, columns)
+
+    def _look_back(self, node: Group) -> LookBack | None:
+        """The grouping as one of what left rows look up by keys that are keys of the group: then rows that have these
+        keys alike are all of a group's.
+        """
+        found = look_back(node)
+        if found is None or any((self._place, part) in self._ready for part in (node.input, found.join)):
+            return None
+        keys = [equality.left for equality in found.parts.equalities]
+        return found if keys and {*keys} <= {*map(Attr, node.keys)} else None
+
+    def _looked_back(self, found: LookBack) -> NamedFrame:
+        """What left rows look up, share by share of the keys, without a list of the pairs (decision 33)."""
+        join, group = found.join, found.group
+        left = self.evaluate(join.left)
+        right = self.evaluate(join.right)
+        keys = found.parts.equalities
+        shares = SHARES * int(left.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        ones = _shared_out(left, [key.left for key in keys], join.left.schema, shares)
+        others = _shared_out(right, [key.right for key in keys], join.right.schema, shares)
+        columns = dict(zip(group.schema.names, self._names, strict=False))
+        own = Schema(tuple(attribute.renamed(columns[attribute.name]) for attribute in group.schema.attributes))
+        both = ones.groupBy(_SHARE).cogroup(others.groupBy(_SHARE))
+        return NamedFrame(both.applyInArrow(_looking_back(group, join, own), spark_schema(own)), columns)
 
     def _join(self, node: Join, left: NamedFrame, right: NamedFrame) -> NamedFrame:
         """A join whose condition is split, so that Catalyst sees equal keys apart from what may fail."""
@@ -157,6 +192,39 @@ class _Evaluation:
     def _difference(self, left: NamedFrame, right: NamedFrame) -> NamedFrame:
         condition = reduce(and_, [col(c).eqNullSafe(col(right.columns[name])) for name, c in left.columns.items()])
         return NamedFrame(left.narrowed().join(right.narrowed(), condition, "left_anti"), left.columns)
+
+
+def _shared_out(rows: NamedFrame, keys: Sequence[Term], schema: Schema, shares: int) -> DataFrame:
+    """The rows, each with the number of its share: equal keys are in one. NULL, which some keys take as equal, too."""
+    values = [kept_term(key, schema, rows.columns) for key in keys]
+    values = [
+        same_zero(value) if term_type(key, schema) == DOUBLE else value for key, value in zip(keys, values, strict=True)
+    ]
+    return rows.narrowed().withColumn(_SHARE, F.pmod(F.xxhash64(*values), F.lit(shares)))
+
+
+def _looking_back(group: Group, join: Join, schema: Schema) -> Callable[[pa.Table, pa.Table], pa.Table]:
+    """What a worker does with the rows of a share; `schema` has the names of the result's columns there."""
+    sides = [StreamDef(name, side.schema, static=True) for name, side in (("left", join.left), ("right", join.right))]
+    over = replace(join, left=Scan(sides[0]), right=Scan(sides[1]))
+    input_ = replace(group.input, input=over) if isinstance(group.input, Project) else over
+    own = replace(group, input=input_)
+
+    def looked_up(left: pa.Table, right: pa.Table) -> pa.Table:
+        from tidegate.runtime.eval.relational import evaluate as in_polars
+
+        rows = {}
+        for place, (table, side) in enumerate(zip((left, right), sides, strict=True)):
+            attributes = table.select(range(len(side.schema.names))).rename_columns(list(side.schema.names))
+            rows[place] = pl.DataFrame(attributes)
+        found = in_polars(own, rows)
+        types = [held_arrow_type(attribute.type) for attribute in schema.attributes]
+        arrays = [
+            found.get_column(name).to_arrow().cast(type_) for name, type_ in zip(own.schema.names, types, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, names=list(schema.names))
+
+    return looked_up
 
 
 def _in_python(node: Join) -> bool:

@@ -11,16 +11,21 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 _WIDTH = 32
-#: The range of what is not finite or too large for the constants below: summed plainly.
-_PLAIN = 100
+#: What is too large for the constants below is summed at a smaller scale, in ranges that are as many higher.
 _LARGEST = 2.0**900
+_SMALLER = 2.0**-256
+_HIGHER = 100
+#: The range of what is not finite: summed plainly, and alone, as other values could be beyond all doubles on the way.
+_ODD = 200
 
 
 def exponent_range(value: Column) -> Column:
     """The range of exponents of a double: x * 2**(-32 * range) lies between 1/2 and 2**33."""
     size = F.abs(value)
     place = F.floor(F.log2(size) / _WIDTH).cast("int")
-    return F.when(size > _LARGEST, _PLAIN).when(size > 0.0, place).otherwise(0)  # NaN is greatest
+    large = F.floor(F.log2(size * _SMALLER) / _WIDTH).cast("int") + _HIGHER
+    is_odd = size >= float("inf")  # NaN is greatest
+    return F.when(is_odd, _ODD).when(size > _LARGEST, large).when(size > 0.0, place).otherwise(0)
 
 
 def split_sums(value: Column, place: Column) -> tuple[Column, Column, Column]:
@@ -30,19 +35,37 @@ def split_sums(value: Column, place: Column) -> tuple[Column, Column, Column]:
     below 2**33 and multiples of 2**10, the middle ones below 2**10 and multiples of 2**-14: their sums are exact up to
     2**30 rows. The lower parts, below 2**-14, have 2**15 rows until their sum is rounded at all.
     """
-    plain = place == _PLAIN
-    unit = F.when(plain, 0.0).otherwise(1.5 * F.pow(F.lit(2.0), F.lit(_WIDTH) * place))
+    is_odd, is_large = place == _ODD, _is_large(place)
+    value = F.when(is_large, value * _SMALLER).otherwise(value)
+    scale = F.when(is_large, place - _HIGHER).otherwise(place)
+    unit = F.when(is_odd, 0.0).otherwise(1.5 * F.pow(F.lit(2.0), F.lit(_WIDTH) * scale))
     upper = (value + unit * 2.0**62) - unit * 2.0**62
-    rest = F.when(plain, 0.0).otherwise(value - upper)
+    rest = F.when(is_odd, 0.0).otherwise(value - upper)
     middle = (rest + unit * 2.0**38) - unit * 2.0**38
     return F.sum(upper), F.sum(middle), F.sum(rest - middle)
 
 
-def added_ranges(upper: Column, middle: Column, lower: Column) -> Column:
+def added_ranges(place: Column, upper: Column, middle: Column, lower: Column) -> Column:
     """Aggregate over the ranges of a group: struct (sum, comp) of `split_sums`; NULL of nothing."""
-    first = F.collect_list(F.when(upper.isNotNull(), _pair(upper, F.lit(0.0))))
-    second = F.collect_list(F.when(upper.isNotNull(), _pair(middle, lower)))
-    return _added(F.concat(first, second))
+
+    def listed(chosen: Column) -> Column:
+        parts = (_pair(upper, F.lit(0.0)), _pair(middle, lower))
+        return F.concat(*(F.collect_list(F.when(chosen & upper.isNotNull(), pair)) for pair in parts))
+
+    odd = F.sum(F.when(place == _ODD, upper))
+    plain, large = listed(place < _HIGHER), listed(_is_large(place))
+    smaller = F.transform(plain, lambda pair: _scaled(pair, _SMALLER))
+    total = F.when(F.size(large) == 0, _added(plain)).otherwise(_scaled(_added(F.concat(smaller, large)), 1 / _SMALLER))
+    return F.when(odd.isNotNull(), _pair(odd, F.lit(0.0))).otherwise(total)
+
+
+def _is_large(place: Column) -> Column:
+    return (place >= _HIGHER) & (place < _ODD)
+
+
+def _scaled(pair: Column, by: float) -> Column:
+    rounded = pair["sum"] * by
+    return _pair(rounded, _finite(rounded, pair["comp"] * by))
 
 
 def added_pairs(rounded: Column, comp: Column) -> Column:

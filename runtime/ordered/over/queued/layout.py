@@ -11,14 +11,14 @@ import polars as pl
 from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.ordered.over import FrameAggregate, Over
 from tidegate.algebra.terms import Term
-from tidegate.algebra.types import BIGINT, DOUBLE, DataType, Kind
+from tidegate.algebra.types import BIGINT, DOUBLE, DataType
+from tidegate.analysis.ordered.over import goes_by_time
 from tidegate.runtime.eval.columns import polars_type
 from tidegate.runtime.ordered.over.layout import TIME, OverLayout, layout_of
 
 #: The number of a row in its partition, from 1 on.
 NUMBER: Final = "number"
 EXTREMES: Final = (Form.LEAST, Form.GREATEST)
-_FORMS: Final = (Form.COUNT, Form.INTEGER_SUM, Form.DOUBLE_SUM, *EXTREMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +88,5 @@ class QueuedLayout:
 
 @lru_cache(maxsize=256)
 def queued_layout(node: Over) -> QueuedLayout | None:
-    """The layout, where all columns are of frames by range up to a row and its peers, and are made of few numbers; None
-    for others. Where all are least or greatest values few rows are kept anyway.
-    """
-    layout = layout_of(node)
-    forms = set[Form]()
-    for column in node.columns:
-        if not isinstance(column, FrameAggregate) or column.frame.unit == "rows" or column.frame.before is None:
-            return None
-        if column.frame.after or column.aggregate.by is not None:
-            return None
-        argument = column.aggregate.argument
-        form = Form.COUNT if argument is None else layout.form(column.aggregate)
-        texts = argument is not None and layout.type_of(argument).kind is Kind.STRING
-        if form not in _FORMS or (form in EXTREMES and texts):
-            return None
-        forms.add(form)
-    is_queue = node.tie is None and not node.needs_order and not layout.dependent and not forms <= set(EXTREMES)
-    return QueuedLayout(node) if is_queue else None
+    """The layout, where rows go by time; None for other columns."""
+    return QueuedLayout(node) if goes_by_time(node) else None
