@@ -262,7 +262,7 @@ GROUP = Group(
             "return rows.cast(dict.fromkeys(narrow, pl.Int64)) if narrow else rows",
             "return rows",
         ),
-        bug("large deltas are merged", STATE, "while count > 1 and sum(rows[-count:]) > most:", "while False:"),
+        bug("large deltas are merged", STATE, "max(MERGED, live // _MOST_DELTAS))", "1 << 62)"),
         bug(
             "numbered anew, partitions have the numbering that they had",
             HELD,
