@@ -53,8 +53,14 @@ GROUP = Group(
         bug(
             "partitions that have gone keep their numbers",
             HELD,
-            "if len(self.partitions) > LOOSE + 2 * self.held",
+            "if len(self.partitions) > LOOSE + 2 * max(self.held, read)",
             "if len(self.partitions) > LOOSE + (1 << 40)",
+        ),
+        bug(
+            "partitions lose the numbers that the next rows have",
+            HELD,
+            "LOOSE + 2 * max(self.held, read)",
+            "LOOSE + 2 * self.held",
         ),
         bug("due partitions are left out", HELD, "np.concatenate([due, *parts])", "np.concatenate([due[:0], *parts])"),
         bug("the first word on what is open counts", DESCRIBED, "filter(replaced).max()", "filter(replaced).min()"),
