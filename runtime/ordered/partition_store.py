@@ -20,7 +20,8 @@ from tidegate.runtime.ordered.partitions import Partitions
 
 #: Some keys of a partition.
 Values = tuple[Any, ...]
-#: Partitions of which nothing is held may be so many before their partitions are given up, or as many as the others.
+#: Partitions of which nothing is held may be so many before their numbers are given up, or as many as the others, or as
+#: twice those that the last increment has read: the next one may well read the same.
 LOOSE: Final = 1024
 #: Later than every instant, as partitions are looked at and the kernels take progress.
 EVER: Final = 2 * MAX_INSTANT - 1
@@ -126,8 +127,8 @@ class PartitionStore(Generic[C]):
 
     What an increment costs depends on the partitions that it takes out, not on those held; only when to look at them is
     compared for all, once it may be time for one. Numbers of partitions of which nothing is held are given up once they
-    are most; where such partitions leave nothing behind (`gives_again`), other keys have their numbers before that. So
-    batches in which as many keys go as come cost alike.
+    are most, and many beside those that an increment reads; where such partitions leave nothing behind (`gives_again`),
+    other keys have their numbers before that. So batches in which as many keys go as come cost alike.
     """
 
     gives_again: ClassVar[bool] = False
@@ -187,7 +188,8 @@ class PartitionStore(Generic[C]):
         """Prepares an increment: lets others have the numbers of partitions that are empty. If these are many, the
         others are renumbered without them.
         """
-        if len(self.partitions) > LOOSE + 2 * self.held and len(self.partitions.schema):
+        read = 0 if self.last is None else len(self.last.partitions)
+        if len(self.partitions) > LOOSE + 2 * max(self.held, read) and len(self.partitions.schema):
             fresh = self.part(np.flatnonzero(self._is_held))
             fresh.last, fresh.version = self.last, self.version
             fresh.numbering = self.numbering + 1

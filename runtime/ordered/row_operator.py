@@ -93,7 +93,7 @@ class RowOperator(Operator, Generic[S]):
         return replace(self, held=self.held.emptied(), made=None)  # type: ignore[type-var]  # families' are dataclasses
 
     def tables(self) -> dict[str, pa.Table]:
-        return self._stored(self.settled().all_partitions())
+        return self._stored(np.flatnonzero(self.settled().holding()))
 
     def span(self) -> Span:
         state = self.settled()

@@ -21,7 +21,7 @@ from tidegate.runtime.plan.progress import not_of_this_program
 from tidegate.runtime.state.codec import Json, parse_plain, plain
 from tidegate.runtime.state.errors import MANIFEST, storage_errors
 from tidegate.runtime.state.manifest import KeptRows, OperatorFiles
-from tidegate.runtime.state.segments import FANOUT, covering, tier_of
+from tidegate.runtime.state.segments import bounded, covering, to_merge
 from tidegate.runtime.state.store.interface import FileRef, Store
 
 #: The layout of what an operator keeps.
@@ -174,35 +174,11 @@ def _bounded(rows: Sequence[int], live: int, old: int) -> int:
     """How many of the last deltas become one: so few that no batch merges a large part of the state, nor any of the
     `old` ones.
     """
-    most, count = max(MERGED, live // _MOST_DELTAS), min(to_merge(rows), len(rows) - old)
-    while count > 1 and sum(rows[-count:]) > most:
-        count -= 1
-    return count
+    return bounded(rows, min(to_merge(rows), len(rows) - old), max(MERGED, live // _MOST_DELTAS))
 
 
 def _rows(tables: Mapping[str, pa.Table]) -> int:
     return sum(table.num_rows for table in tables.values())
-
-
-def to_merge(rows: Sequence[int]) -> int:
-    """How many of the last deltas become one, given the rows of all. With 1 the last stays by itself.
-
-    Deltas get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier
-    become one. So deltas are few, and a row is written again a few times only.
-    """
-    count = 1
-    while True:
-        tier = tier_of(sum(rows[-count:]))
-        smaller = count
-        while smaller < len(rows) and tier_of(rows[-smaller - 1]) < tier:
-            smaller += 1
-        equal = smaller
-        while equal < len(rows) and tier_of(rows[-equal - 1]) == tier:
-            equal += 1
-        merged = equal if equal - smaller + 1 >= FANOUT else smaller
-        if merged == count:
-            return count
-        count = merged
 
 
 def _delta(operator: Operator, tables: Mapping[str, Any], write: Write) -> Delta:

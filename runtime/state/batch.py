@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ from tidegate.runtime.state.segments import (
     write_segment,
 )
 from tidegate.runtime.state.store.interface import FileRef, Store
-from tidegate.runtime.state.store.packs import PackWriter, file_of
+from tidegate.runtime.state.store.packs import LARGEST_PART, PackWriter, file_of
 
 #: So many rejected rows are not held until the commit.
 _MANY: Final = 1 << 16
@@ -58,7 +58,11 @@ class Batch:
         sinks: Mapping[str, Sink],
         keep: Retention,
         finish: Callable[[Batch, Manifest], None],
+        waiting: dict[str, Any],
     ) -> None:
+        """`waiting` has the tables of results in packs that this process has written, by their paths; this batch adds
+        its own.
+        """
         self.intent = intent
         self.attempt = attempt
         self.replayed = replayed
@@ -69,6 +73,7 @@ class Batch:
         self._sinks = sinks
         self._keep = keep
         self._finish = finish
+        self._waiting = waiting
         self._pack = PackWriter.of(intent.seq, attempt)
         self._outputs: list[StagedOutput] = []
         self._gathering: dict[str, list[Any]] = {}
@@ -171,15 +176,25 @@ class Batch:
         gathered = dict(before)
         for query, tables in self._gathering.items():
             waiting, new = before.get(query, ()), concatenated(tables)
-            if len(waiting) == GATHERED or not self._packs(new):
-                new, waiting = concatenated([*read_outputs(self._store, waiting), new]), ()
-            if self._packs(new):
+            packs = self._packs(new)
+            if len(waiting) == GATHERED or not packs:
+                new, waiting = concatenated([*self._read_waiting(waiting), new]).combine_chunks(), ()
+                packs = self._packs(new)
+            if packs:
                 output = StagedOutput(query, self._pack.add(new), new.num_rows, self._output_name(query))
                 gathered[query] = (*waiting, output)
+                if new.get_total_buffer_size() <= LARGEST_PART:  # else it is a small part of a large one
+                    self._waiting[output.file.path] = new
             else:
                 self._stage_table(query, new)
                 gathered.pop(query, None)
         return gathered
+
+    def _read_waiting(self, waiting: Sequence[StagedOutput]) -> Iterator[Any]:
+        """The tables of results in packs, from memory where this process has written them."""
+        for output in waiting:
+            known = self._waiting.get(output.file.path)
+            yield from (known,) if known is not None else read_outputs(self._store, [output])
 
     def _output_name(self, query: str) -> str:
         part = self._parts.get(query, 0)
@@ -199,7 +214,7 @@ class Batch:
         waiting = () if self._previous is None else self._previous.gathered.get(query, ())
         if waiting and query not in self._ended:
             self._ended.add(query)
-            self._stage_table(query, concatenated(list(read_outputs(self._store, waiting))))
+            self._stage_table(query, concatenated(list(self._read_waiting(waiting))))
         return self._stage(query, file, rows)
 
     def quarantine(self, table: Any) -> None:

@@ -83,6 +83,8 @@ class Checkpoint:
         self._retained: list[Manifest] = []
         self._log = PositionLog(store, Positions())
         self._batch: Batch | None = None
+        #: The tables of results that wait in packs, by their paths: those that this process has written.
+        self._waiting: dict[str, Any] = {}
         self._usable = False
         self._putting_away: dict[str, PuttingAway] = {}
 
@@ -206,6 +208,7 @@ class Checkpoint:
             self._sinks,
             self._keep,
             self._finish,
+            self._waiting,
         )
         return self._batch
 
@@ -288,6 +291,8 @@ class Checkpoint:
         self._log.accept(batch.intent.offer, manifest.positions)
         self.manifest, self.pending = manifest, None
         self._retained.append(manifest)
+        waiting = {output.file.path for outputs in manifest.gathered.values() for output in outputs}
+        self._waiting = {path: table for path, table in self._waiting.items() if path in waiting}
         self._publish(manifest)
         self._put_away(manifest.seq, batch.intent.offer, done=False)
         store.failpoints.hit("commit-before-gc")

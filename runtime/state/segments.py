@@ -321,8 +321,6 @@ def append_segment(
     attempt: str,
     *,
     shard: int = 0,
-    area: str = "segments",
-    fanout: int = FANOUT,
 ) -> tuple[Segment, ...]:
     """A buffer's segments after `table` is added and what `plan_compaction` says is merged.
 
@@ -332,15 +330,15 @@ def append_segment(
 
     new = _Unwritten(table.num_rows, schema_id(table.schema), shard)
     live: tuple[Segment | _Unwritten, ...] = (*segments, new)
-    for group in plan_compaction(live, fanout=fanout):
+    for group in plan_compaction(live):
         old = [segment for segment in group if isinstance(segment, Segment)]
         rows = read_segments(store, old)
         if new in group:
             rows = pa.concat_tables([rows, table.replace_schema_metadata(None)])
-        merged = write_segment(store, buffer_id, rows, temporal_columns, seq, attempt, shard=group[0].shard, area=area)
+        merged = write_segment(store, buffer_id, rows, temporal_columns, seq, attempt, shard=group[0].shard)
         live = replaced(live, group, merged)
     return tuple(
-        write_segment(store, buffer_id, table, temporal_columns, seq, attempt, shard=shard, area=area)
+        write_segment(store, buffer_id, table, temporal_columns, seq, attempt, shard=shard)
         if isinstance(segment, _Unwritten)
         else segment
         for segment in live
@@ -353,3 +351,31 @@ def tier_of(rows: int, fanout: int = FANOUT) -> int:
     while rows >= limit:
         tier, limit = tier + 1, limit * fanout
     return tier
+
+
+def to_merge(rows: Sequence[int]) -> int:
+    """How many of the last of some tables become one, given the rows of all. With 1 the last stays by itself.
+
+    Tables get smaller from the first on: those of a smaller tier than a later one go into it, and `FANOUT` of one tier
+    become one. So tables are few, and a row is written again a few times only.
+    """
+    count = 1
+    while True:
+        tier = tier_of(sum(rows[-count:]))
+        smaller = count
+        while smaller < len(rows) and tier_of(rows[-smaller - 1]) < tier:
+            smaller += 1
+        equal = smaller
+        while equal < len(rows) and tier_of(rows[-equal - 1]) == tier:
+            equal += 1
+        merged = equal if equal - smaller + 1 >= FANOUT else smaller
+        if merged == count:
+            return count
+        count = merged
+
+
+def bounded(rows: Sequence[int], count: int, most: int) -> int:
+    """As many of the last `count` tables as have `most` rows together; the last in any case."""
+    while count > 1 and sum(rows[-count:]) > most:
+        count -= 1
+    return count

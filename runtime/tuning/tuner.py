@@ -184,6 +184,11 @@ class Tuner:
             return None
         return max(0.0, self.seconds_a_batch - self.costs(_BATCH, _BATCH).seconds(rows))
 
+    @property
+    def has_time(self) -> bool:
+        """Whether there is a time for a batch, of which starting one leaves at least half for its rows."""
+        return self.seconds_a_batch is not None and self.costs(_BATCH, _BATCH).start <= self.seconds_a_batch / 2
+
     def most_rows(self) -> int | None:
         """Rows that a batch may have to be done within its time, or within twice what starting it takes; None where
         nothing limits them.

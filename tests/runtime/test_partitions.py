@@ -175,6 +175,29 @@ def passing(name: str) -> tuple[tg.Relation, int]:
     return S.ticks(1, by="k", within=3), 5
 
 
+def test_keys_of_which_nothing_is_held_keep_their_numbers_while_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_store, "LOOSE", 4)
+    stream = tg.stream("I", "k bigint, t bigint, v bigint", progress="t")
+    define: Any = {"A": lambda m: m.A.v == 1, "B": lambda m: m.B.v == 2}
+    anew, part = list[int](), PartitionStore.part
+
+    def noted(store: PartitionStore[Any], some: Int64Array) -> PartitionStore[Any]:
+        anew.append(len(some))
+        return part(store, some)
+
+    monkeypatch.setattr(PartitionStore, "part", noted)
+    with tg.program(R=stream.sequences("A B", by="k", define=define)).session() as session:
+        for t in range(30):
+            keys = range(100) if t < 20 else range(1)
+            session.push("I", [(k, t, 1 if k == t else 2 if k == t - 1 else 0) for k in keys])
+            session.advance("I", {"t": t})
+            session.step()
+            assert not anew or t > 20
+        assert len(anew) == 1
+        found = session.table("R").rows()
+    assert sorted(row["k"] for row in found) == list(range(19))
+
+
 @pytest.mark.parametrize("name", ["sessions", "hopping", "ticks"])
 def test_where_as_many_keys_go_as_come_none_is_numbered_anew(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each key has a row in two batches. Its number was that of another before, of which nothing is left."""

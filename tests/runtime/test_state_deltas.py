@@ -19,9 +19,9 @@ from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateExtract
 from tidegate.runtime.ordered.match.operator import MatchOperator
 from tidegate.runtime.ordered.partition_store import LOOSE
-from tidegate.runtime.ordered.state import SMALL, part_of, to_merge
+from tidegate.runtime.ordered.state import SMALL, part_of
 from tidegate.runtime.ordered.state_tables import StateTable
-from tidegate.runtime.state.segments import FANOUT, tier_of
+from tidegate.runtime.state.segments import FANOUT, tier_of, to_merge
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
 

@@ -279,6 +279,31 @@ def test_rows_wait_for_as_long_as_their_batch_leaves_of_its_time() -> None:
         assert (rows, 8 < seconds < 9) == (10, True)
 
 
+def test_a_batch_takes_all_that_waits_where_starting_it_takes_most_of_its_time() -> None:
+    stream = tg.stream("S", "k bigint, t bigint", progress="t")
+    sink = {"Q": tg.callback(lambda table, batch: None)}
+    for tune, start, expected in (("1ms", 0.01, 1 << 30), ("19ms", 0.01, 1 << 30), ("21ms", 0.01, 11 * MILLION // 10)):
+        with tg.program(Q=stream).session(sinks=sink, tune=tune) as session:
+            learning = session._runner.executor.tuner
+            for rows in (10_000, MILLION) * 5:
+                learning.ended({}, {"S": rows}, start + rows / 1e8)
+            with session.background(batch_rows=1 << 30) as run:
+                assert run._due_at()[0] == pytest.approx(expected, rel=0.2)
+    with tg.program(Q=stream).session(sinks=sink) as session, session.background(batch_rows=70) as run:
+        assert run._due_at()[0] == 70
+
+
+def test_a_queue_that_is_always_full_is_emptied_in_batches_that_are_large() -> None:
+    """Where all batches have one number of rows, nothing says what starting one costs, and what a row does."""
+    learning, taken = Tuner(seconds_a_batch=0.001), list[int]()
+    for _ in range(400):
+        limit = learning.most_rows() if learning.has_time else None
+        rows = 1000 if not taken else min(100_000, limit or 100_000)
+        learning.ended({}, {"S": rows}, 0.004 + rows * 5e-8)
+        taken.append(rows)
+    assert sum(taken) > 0.8 * 100_000 * len(taken)
+
+
 @pytest.mark.parametrize("tune", ["soon", "", -1, None, "0s", {1: "driver"}, {"1": ()}, 3.5])
 def test_what_is_nothing_to_tune_for_is_refused(tune: Any) -> None:
     with pytest.raises(tg.QueryError, match="TG401"):

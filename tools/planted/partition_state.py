@@ -53,8 +53,14 @@ GROUP = Group(
         bug(
             "partitions that have gone keep their numbers",
             HELD,
-            "if len(self.partitions) > LOOSE + 2 * self.held",
+            "if len(self.partitions) > LOOSE + 2 * max(self.held, read)",
             "if len(self.partitions) > LOOSE + (1 << 40)",
+        ),
+        bug(
+            "partitions lose the numbers that the next rows have",
+            HELD,
+            "LOOSE + 2 * max(self.held, read)",
+            "LOOSE + 2 * self.held",
         ),
         bug("due partitions are left out", HELD, "np.concatenate([due, *parts])", "np.concatenate([due[:0], *parts])"),
         bug("the first word on what is open counts", DESCRIBED, "filter(replaced).max()", "filter(replaced).min()"),
@@ -262,7 +268,7 @@ GROUP = Group(
             "return rows.cast(dict.fromkeys(narrow, pl.Int64)) if narrow else rows",
             "return rows",
         ),
-        bug("large deltas are merged", STATE, "while count > 1 and sum(rows[-count:]) > most:", "while False:"),
+        bug("large deltas are merged", STATE, "max(MERGED, live // _MOST_DELTAS))", "1 << 62)"),
         bug(
             "numbered anew, partitions have the numbering that they had",
             HELD,

@@ -30,8 +30,26 @@ PACKS = Group(
         bug(
             "results that waited are lost when they become a file",
             "runtime/state/batch.py",
-            "concatenated([*read_outputs(self._store, waiting), new]), ()\n",
+            "concatenated([*self._read_waiting(waiting), new]).combine_chunks(), ()\n",
             "new, ()\n",
+        ),
+        bug(
+            "results that wait are read again by who wrote them",
+            "runtime/state/batch.py",
+            "known = self._waiting.get(output.file.path)",
+            "known = None",
+        ),
+        bug(
+            "results that wait stay in memory when they wait no more",
+            "runtime/state/checkpoint.py",
+            "for path, table in self._waiting.items() if path in waiting}",
+            "for path, table in self._waiting.items()}",
+        ),
+        bug(
+            "small results keep in memory what they are a part of",
+            "runtime/state/batch.py",
+            "if new.get_total_buffer_size() <= LARGEST_PART:",
+            "if True:",
         ),
         bug(
             "results that became a file wait as well",

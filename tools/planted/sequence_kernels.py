@@ -204,7 +204,7 @@ GROUP = Group(
         bug(
             "a row before is of any partition",
             ROWS,
-            "has[at[(at < self.offsets[1:]) & (at >= self.offsets[:-1])]] = False",
+            "lacks[at[(at < self.offsets[1:]) & (at >= self.offsets[:-1])]] = True",
             "pass",
         ),
         bug("rows before are not kept", COMPILED, "np.maximum(begin - self.back, 0)", "np.maximum(begin, 0)"),

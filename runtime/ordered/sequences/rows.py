@@ -101,18 +101,17 @@ class OrderedRows:
         if navigation.name not in self.known:
             value, step = self.value(navigation.argument), navigation.row.step
             if step:
-                value = value.shift(-step)
-                value = pl.select(pl.when(self._has(step)).then(value)).to_series()
+                value = value.shift(-step).set(self._lacks(step), None)
             self.known[navigation.name] = value.alias(navigation.name)
         return self.known[navigation.name]
 
-    def _has(self, step: int) -> pl.Series:
-        """Whether each row has so many behind it in its partition, or before it where that is negative."""
-        has = np.ones(self.height, dtype=np.bool_)
+    def _lacks(self, step: int) -> pl.Series:
+        """Whether each row has fewer behind it in its partition, or before it where that is negative."""
+        lacks = np.zeros(self.height, dtype=np.bool_)
         for row in range(abs(step)):
             at = self.offsets[:-1] + row if step < 0 else self.offsets[1:] - 1 - row
-            has[at[(at < self.offsets[1:]) & (at >= self.offsets[:-1])]] = False
-        return pl.Series(has)
+            lacks[at[(at < self.offsets[1:]) & (at >= self.offsets[:-1])]] = True
+        return pl.Series(lacks)
 
     def _frame(self, names: list[str], height: int) -> pl.DataFrame:
         """These attributes and navigations; with a row behind the others of which nothing is known where one is asked

@@ -1,7 +1,8 @@
 """Source positions: which files of file sources are consumed, and how far other sources were read.
 
 Consumed files are a log: the newest stand in the manifest itself, and when they become many they go to a table, of
-which there are few, since they are merged by size tiers. So n files cost n·log n rows written in all, not n per batch.
+which there are few, since they are merged by size tiers. A batch merges tables with a small part of all files, so none
+takes long, and the number of tables grows with the logarithm of the number of files.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tidegate.runtime.state.inputs.consumed import ConsumedFiles, is_text
 from tidegate.runtime.state.outputs.beside import READ
 from tidegate.runtime.state.outputs.compaction import parts_of
 from tidegate.runtime.state.outputs.names import result_of
-from tidegate.runtime.state.segments import Segment, append_segment, read_segments
+from tidegate.runtime.state.segments import Segment, bounded, read_segments, to_merge, write_segment
 from tidegate.runtime.state.store.interface import Store
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ EMBEDDED = "embedded"
 #: What became of a file: `changed` if another version of it was read.
 Fate = Literal["new", "consumed", "changed"]
 _COLUMNS: Final = (("source", "string"), ("path", "string"), ("size", "int64"), ("mtime_ns", "int64"))
-_FANOUT = 16
+#: Tables are merged that have so many files together at most, or a part of all.
+_MERGED: Final = 1 << 11
+_MOST_TABLES: Final = 16
 _RECENT = 64  # a table costs two syncs and a millisecond, 64 entries in a manifest a tenth of that
 
 
@@ -256,9 +259,7 @@ class PositionLog:
                 recent[source] = (*recent.get(source, ()), *files)
         rows = [(source, file) for source, files in recent.items() for file in files]
         if len(rows) > _RECENT:
-            log = append_segment(
-                self._store, "files", log, _table(rows), (), seq, attempt, area="positions", fanout=_FANOUT
-            )
+            log = self._with_table(log, _table(rows), seq, attempt)
             recent = {}
             self._logged |= {row for row in rows if row[0] in self.leaving}
         for source, files in leaving.items():
@@ -285,11 +286,18 @@ class PositionLog:
             (source, SourceFile(*row)) for source, some in self._tables() for row in some.drop("source").iter_rows()
         ]
         kept = [row for row in rows if row not in self._gone]
-        if not kept:
-            return ()
-        return append_segment(
-            self._store, "files", (), _table(kept), (), seq, attempt, area="positions", fanout=_FANOUT
-        )
+        return self._with_table((), _table(kept), seq, attempt) if kept else ()
+
+    def _with_table(self, log: tuple[Segment, ...], table: Any, seq: int, attempt: str) -> tuple[Segment, ...]:
+        """The tables of the log with one more, into which the last ones go that are small."""
+        import pyarrow as pa
+
+        rows = [*(segment.rows for segment in log), table.num_rows]
+        count = bounded(rows, to_merge(rows), max(_MERGED, sum(rows) // _MOST_TABLES))
+        kept, merged = log[: len(rows) - count], log[len(rows) - count :]
+        if merged:
+            table = pa.concat_tables([read_segments(self._store, merged), table])
+        return (*kept, write_segment(self._store, "files", table, (), seq, attempt, area="positions"))
 
     def _count(self, files: Mapping[str, Sequence[SourceFile]]) -> None:
         for source, listed in files.items():

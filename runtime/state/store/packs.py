@@ -12,6 +12,7 @@ import struct
 import uuid
 import zlib
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from tidegate.runtime.state.store.interface import FileRef
@@ -67,7 +68,7 @@ class PackWriter:
         import pyarrow as pa
 
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
+        with pa.ipc.new_stream(sink, table.schema, options=_options()) as writer:
             writer.write_table(table.combine_chunks())
         body = sink.getvalue()
         part = _HEADER.pack(zlib.crc32(body), body.size) + body.to_pybytes()
@@ -78,6 +79,14 @@ class PackWriter:
     @property
     def is_empty(self) -> bool:
         return len(self.data) == len(MAGIC)
+
+
+@cache
+def _options() -> Any:
+    """How parts are written: as ever. Without them each stream reads the environment for defaults of old versions."""
+    import pyarrow as pa
+
+    return pa.ipc.IpcWriteOptions()
 
 
 def table_of(data: bytes) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -159,6 +161,47 @@ def test_gathered_results_become_a_file_once_they_fill_a_part(tmp_path: Path) ->
         assert 0 < len(files) <= 4
         assert all(store.size(path) > LARGEST_PART // 8 for path in files)
         assert session.table("All").arrow().column("t").to_pylist() == list(range(4000))
+
+
+def test_results_that_this_process_wrote_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, read = tg.program(All=ticks.where(ticks.t >= 0)), list[str]()
+    read_table = LocalStore.read_table
+
+    def noted(self: LocalStore, path: str, columns: Sequence[str] | None = None) -> Any:
+        read.append(path)
+        return read_table(self, path, columns)
+
+    monkeypatch.setattr(LocalStore, "read_table", noted)
+    for run in range(3):
+        with made.session(checkpoint=tmp_path) as session:
+            read.clear()
+            for step in range(3 * GATHERED + 1 + run):
+                first = 1000 * run + 10 * step
+                session.push("Ticks", [(first + i, i, f"n{i}") for i in range(10)])
+                session.advance("Ticks", {"t": first + 9})
+                session.step()
+            # Those that another process wrote, once; and of its own none.
+            assert len(read) == len(set(read)) <= (GATHERED if run else 0)
+            manifest = inspect(LocalStore(tmp_path)).manifest
+            assert manifest is not None
+            waiting = {output.file.path for some in manifest.gathered.values() for output in some}
+            assert session._setup.checkpoint._waiting.keys() <= waiting
+            assert run or session._setup.checkpoint._waiting.keys() == waiting
+    with made.session(checkpoint=tmp_path) as session:
+        every = [1000 * run + t for run in range(3) for t in range(10 * (3 * GATHERED + 1 + run))]
+        assert session.table("All").arrow().column("t").to_pylist() == every
+
+
+def test_a_small_part_of_a_large_table_does_not_keep_it_in_memory(tmp_path: Path) -> None:
+    large = pa.table({"t": pa.array(range(100_000), pa.int64())})
+    with Checkpoint.open(LocalStore(tmp_path), "packs", {}, sinks={"Q": "results/Q"}) as checkpoint:
+        for number in range(GATHERED + 2):
+            batch = checkpoint.begin(number, Offer(), engine=Engine("test", "1"))
+            batch.stage_output("Q", large.slice(number, 1))
+            manifest = batch.commit(segments={}, progress={}, counts={})
+            assert sum(table.get_total_buffer_size() for table in checkpoint._waiting.values()) <= LARGEST_PART
+        found = pa.concat_tables(kept_results(LocalStore(tmp_path), manifest, "results/Q", ["Q"]))
+        assert found.column("t").to_pylist() == list(range(GATHERED + 2))
 
 
 def test_a_record_that_the_machine_lost_is_no_damage(tmp_path: Path) -> None:

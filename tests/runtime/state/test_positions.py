@@ -70,6 +70,25 @@ def test_what_was_read_is_known_and_what_has_gone_is_not(seed: int, monkeypatch:
                 assert log.is_consumed("left", one) == "new"
 
 
+def test_no_batch_writes_a_large_part_of_the_log_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    least, part, files = 32, positions._MOST_TABLES, 3000
+    monkeypatch.setattr(positions, "_RECENT", 2)
+    monkeypatch.setattr(positions, "_MERGED", least)
+    store = MemoryStore()
+    log, written, tables = PositionLog(store, Positions()), 0, 0
+    for seq in range(1, files + 1):
+        found = log.appended(Offer({"s": (file(seq),)}), seq, "a")
+        new = sum(table.rows for table in found.log if table.batch == seq)
+        assert new <= max(least, seq // part)
+        written, tables = written + new, max(tables, len(found.log))
+        log.accept(Offer({"s": (file(seq),)}), found)
+    assert written < 4 * files
+    assert tables < 6 * part
+    again = PositionLog(store, log.positions)
+    assert len(again) == files
+    assert all(again.read_among("s", [file(seq).path for seq in range(1, files + 1)]))
+
+
 def test_a_file_with_another_size_or_time_is_changed() -> None:
     log = PositionLog(MemoryStore(), Positions({"s": (file(1), file(2))}))
     assert log.is_consumed("s", file(1)) == "consumed"
