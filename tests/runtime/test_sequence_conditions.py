@@ -214,6 +214,8 @@ def test_rows_between_may_bridge_what_a_row_to_come_may_not() -> None:
     other = {**IS, "C": lambda m: (m.C.v == 3) & (m.C.t - m.B.t <= 3)}
     assert instants(node_of("A B? C | A", define=other), at_instants((0, 1))) == [(0, 0, AT_THE_END)]
     assert instants(node_of("A C | A B", define=other), at_instants((0, 1), (1, 2))) == [(0, 1, 1)]
+    begun = {**IS, "C": lambda m: (m.C.v == 3) & (m.C.t - m.B.first().t <= 3)}
+    assert instants(node_of("A B? C | A", define=begun), at_instants((0, 1))) == [(0, 0, AT_THE_END)]
 
 
 def test_a_row_that_a_condition_reads_may_never_be_there() -> None:

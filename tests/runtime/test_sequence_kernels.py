@@ -611,6 +611,11 @@ def deep(m: Any) -> Any:
             "the condition of B is known, in part, before its row is",
         ),
         (
+            "A B",
+            {"define": {"B": lambda m: (6 // m.A.v > 2) | (m.B.v > 3)}},
+            "the condition of B is known, in part, before its row is",
+        ),
+        (
             "A B C",
             {"define": {"C": lambda m: (m.A.v > 3) | (m.B.v > 3)}},
             "the condition of C is known, in part, before its row is",

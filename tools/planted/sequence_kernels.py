@@ -481,7 +481,6 @@ GROUP = Group(
         ),
         bug("texts are told apart by no order", ROWS, ".unique().sort()", ".unique(maintain_order=True)"),
         bug("each column of texts has numbers of its own", ROWS, "start += len(column)", "start += 0"),
-        bug("of equal values the last one is the first", MACHINE, "if order > 0:", "if order >= 0:"),
         bug("the least value is the greatest", MACHINE, "in (LEAST_INT, LEAST_DOUBLE):", "in (LEAST_DOUBLE,):"),
         bug(
             "NULL is a value of an aggregate",
