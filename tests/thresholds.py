@@ -190,6 +190,7 @@ OTHERS = {
     "kernels.sequences.pending.NONE": "a mark",
     "kernels.sequences.pending.NOTHING": "a mark",
     "kernels.sequences.threads.EVER": "an instant",
+    "kernels.sequences.threads.LOW_BITS": "how many bits a word has",
     "kernels.sequences.threads.NEVER": "an instant",
     "kernels.sequences.threads.NOWHERE": "a place",
     "kernels.sequences.threads.NO_LOOK": "an instant",

@@ -13,7 +13,7 @@ from tests.strategies.searched_sequences import Row, S, Searched, found_by, in_o
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis.ordered.sequences.conditions import DEEPEST
+from tidegate.analysis.ordered.sequences.programs import DEEPEST
 from tidegate.analysis.ordered.sequences.tables import tables_of
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.kernels.sequences import threads
@@ -596,8 +596,35 @@ def deep(m: Any) -> Any:
         ),
         ("A B", {"limits": lambda m: m.B.t - m.A.t >= 3}, "a limit asks for a least distance"),
         ("A B", {"limits": lambda m: [m.B.t - m.A.t <= most for most in range(64)]}, "it has more than 63 limits"),
-        ("A B", {"define": {"B": lambda m: m.B.t - m.A.t < 3}}, "the condition of B compares instants"),
-        ("A B", {"define": {"B": lambda m: m.A.v > 3}}, "the condition of B is known, in part, before its row is"),
+        ("A B", {"define": {"B": lambda m: m.B.t - m.A.t != 3}}, "the condition of B compares instants"),
+        ("A B", {"define": {"B": lambda m: ~(m.B.t - m.A.t < 3)}}, "the condition of B compares instants"),
+        ("A B", {"define": {"B": lambda m: m.B.t < m.A.t}}, "the condition of B compares instants"),
+        ("A B", {"define": {"B": lambda m: m.B.next().t - m.B.t < 3}}, "the condition of B compares instants"),
+        (
+            "A B",
+            {"define": {"B": lambda m: m.B.t - m.A.t > 3}, "within": 9},
+            "the condition of B asks for a least distance, and there are greatest ones",
+        ),
+        (
+            "A B",
+            {"define": {"B": lambda m: m.B.prev().v > 3}},
+            "the condition of B is known, in part, before its row is",
+        ),
+        (
+            "A B",
+            {"define": {"B": lambda m: (6 // m.A.v > 2) | (m.B.v > 3)}},
+            "the condition of B is known, in part, before its row is",
+        ),
+        (
+            "A B C",
+            {"define": {"C": lambda m: (m.A.v > 3) | (m.B.v > 3)}},
+            "the condition of C is known, in part, before its row is",
+        ),
+        (
+            "A B",
+            {"define": {"B": lambda m: m.A.agg(tg.stddev(UNTYPED.v)) < m.B.v}},
+            "the condition of B reads stddev(v) of A",
+        ),
         ("A B", {"define": {"B": deep}}, "the condition of B is too deep"),
         (
             "A B",

@@ -93,10 +93,7 @@ def _node(rng: random.Random, *, waits: bool) -> Sequences:
     if waits and how == "preferred" and rng.random() < 0.15:
         pattern = _anchored(rng, pattern)
     variables = variables_of(pattern)
-    known = how != "preferred"
-    define = {
-        name: _condition(rng, name, variables, known=known, waits=waits) for name in variables if rng.random() < 0.9
-    }
+    define = {name: _condition(rng, name, variables, waits=waits) for name in variables if rng.random() < 0.9}
     define |= {name: _absent(rng, name, variables) for name in absent_in(pattern) if name not in define}
     options: dict[str, Any] = {"matches": how}
     if how == "preferred":
@@ -186,12 +183,8 @@ def _absent(rng: random.Random, name: str, variables: tuple[str, ...]) -> Callab
     return rng.choice(own) if rng.random() < 0.6 else rng.choice(matched)
 
 
-def _condition(
-    rng: random.Random, name: str, variables: tuple[str, ...], *, known: bool, waits: bool
-) -> Callable[[Any], Any]:
-    """`known`: also one that compares instants, or of which a part is known before its row is. `waits`: also one that
-    reads rows behind its own.
-    """
+def _condition(rng: random.Random, name: str, variables: tuple[str, ...], *, waits: bool) -> Callable[[Any], Any]:
+    """`waits`: also one that reads rows behind its own."""
     number, other = rng.choice((0, 1, 2)), rng.choice(variables)
     own: tuple[Callable[[Any], Any], ...] = (
         lambda m: m[name].v == number,
@@ -231,17 +224,78 @@ def _condition(
         lambda m: m[name].next().t - m[name].t <= 3,
         lambda m: m[other].next().v >= number,
     )
-    before: tuple[Callable[[Any], Any], ...] = (
-        lambda m: m[name].t - m.rows.first().t <= 4,
-        lambda m: (m[name].t > m[other].t + 1) & (m[name].v > 0),
-        lambda m: m[other].v == number,
-        lambda m: m.rows.agg(tg.count()) > number,
-    )
-    if known and rng.random() < 0.3:
-        return rng.choice(before)
+    if rng.random() < 0.3:
+        return _known_before(rng, name, variables)
+    if rng.random() < 0.25:
+        return _of_values(rng, name, variables)
     if waits and rng.random() < 0.25:
         return rng.choice(behind)
     return rng.choice(own) if rng.random() < 0.6 else rng.choice(matched)
+
+
+def _known_before(rng: random.Random, name: str, variables: tuple[str, ...]) -> Callable[[Any], Any]:
+    """A condition that compares instants, or of which a part is known before its row is."""
+    number, other, ticks = rng.choice((0, 1, 2)), rng.choice(variables), rng.choice((0, 1, 2, 4))
+    of_instants: tuple[Callable[[Any], Any], ...] = (
+        lambda m: m[name].t - m.rows.first().t <= ticks,
+        lambda m: (m[name].t > m[other].t + 1) & (m[name].v > 0),
+        lambda m: m[name].t - m[other].t <= ticks,
+        lambda m: (m[name].t - m[other].first().t < ticks + 1) & (m[name].v >= number),
+        lambda m: m[name].t - m[name].last(1).t <= ticks,
+        lambda m: m[name].t - m[name].first().t <= ticks,
+        lambda m: m[name].t <= m[name].prev().t + ticks,
+        lambda m: m[name].t <= m.rows.last(1).t + ticks,
+        lambda m: (m[name].t == m[other].t) | (m[name].v == number),
+        lambda m: m[other].t + ticks >= m[name].t,
+        lambda m: (m[name].t - m[other].t >= ticks) & (m[name].v >= number),
+        lambda m: m[name].t == m[other].t,
+    )
+    of_rows: tuple[Callable[[Any], Any], ...] = (
+        lambda m: m[other].v == number,
+        lambda m: m.rows.agg(tg.count()) > number,
+        lambda m: (m[other].v >= number) & (m[name].v >= 1),
+        lambda m: m[other].agg(tg.count()) <= number,
+        lambda m: (m[other].agg(tg.sum(_V.v)) >= number) & (m[name].v != 0),
+        lambda m: m.rows.first().v >= number,
+        lambda m: (m[other].first().v >= number) & (m[name].x >= 0.0),
+        lambda m: m[other].last().v > m[other].first().v,
+        lambda m: (m[other].v.is_null()) | (m[name].v > number),
+        lambda m: (6 // m[other].v > number) | (m[name].v > 0),
+        lambda m: m[name].prev().v.is_null() | (m[name].v >= m[name].prev().v),
+        lambda m: m[other].prev().v == number,
+    )
+    return rng.choice(of_instants if rng.random() < 0.55 else of_rows)
+
+
+def _of_values(rng: random.Random, name: str, variables: tuple[str, ...]) -> Callable[[Any], Any]:
+    """A condition that compares texts of several rows, reads an aggregate of the rows so far, or divides."""
+    number, other = rng.choice((0, 1, 2)), rng.choice(variables)
+
+    def text(row: Any) -> Any:
+        return (row.v * 9).cast("string")
+
+    found: tuple[Callable[[Any], Any], ...] = (
+        lambda m: text(m[name]) == text(m[other]),
+        lambda m: text(m[name]) >= text(m[other].prev()),
+        lambda m: text(m[name]).is_in(text(m[other].first()), "9"),
+        lambda m: (text(m[name]) != "18") & (text(m[name]) < text(m.rows.last(1))),
+        lambda m: text(m[name]).same_as(text(m[other])),
+        lambda m: m[name].v.cast("string") > m.rows.agg(tg.min(_V.v.cast("string"))),
+        lambda m: m[name].agg(tg.sum(_V.v)) <= 2 + number,
+        lambda m: m.rows.agg(tg.sum(_V.x)) < 2.5,
+        lambda m: m[name].v >= m[other].agg(tg.avg(_V.v)),
+        lambda m: m[name].x <= m[other].agg(tg.avg(_V.x)),
+        lambda m: m[name].v >= m.rows.agg(tg.max(_V.v)),
+        lambda m: m[name].x > m[other].agg(tg.min(_V.x)),
+        lambda m: m[name].x <= m[other].agg(tg.max(_V.x)),
+        lambda m: m[name].v + m[other].agg(tg.min(_V.v)) > number,
+        lambda m: m[name].agg(tg.count(_V.v)) <= 1 + number,
+        lambda m: m.rows.agg(tg.sum(_V.v)).is_null() | (m[name].v == number),
+        lambda m: m[name].x / m[other].x > 0.5,
+        lambda m: abs(m[name].v - m[other].v) <= number,
+        lambda m: abs(-(m[name].x - m[other].x)) < 1.0,
+    )
+    return rng.choice(found)
 
 
 def _limit(rng: random.Random, variables: tuple[str, ...]) -> Callable[[Any], Any]:

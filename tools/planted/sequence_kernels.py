@@ -16,6 +16,9 @@ ROWS = "runtime/ordered/sequences/rows.py"
 OPERATOR = "runtime/ordered/sequences/operator.py"
 COMPILED = "runtime/ordered/sequences/compiled.py"
 MEASURES = "runtime/ordered/sequences/measures.py"
+PROGRAMS = "analysis/ordered/sequences/programs.py"
+DEMANDS = "analysis/ordered/sequences/demands.py"
+COMPLETIONS = "analysis/ordered/sequences/completions.py"
 TABLES = "analysis/ordered/sequences/tables.py"
 AUTOMATON = "algebra/ordered/sequences/automata/automaton.py"
 DETERMINISTIC = "analysis/ordered/sequences/deterministic.py"
@@ -31,6 +34,7 @@ DESCRIBED = "runtime/ordered/state_tables.py"
 GROUP = Group(
     "sequence kernels",
     (
+        "tests/runtime/test_sequence_conditions.py",
         "tests/runtime/test_sequence_kernels.py",
         "tests/runtime/test_open_searches.py",
         "tests/runtime/test_failed_searches.py",
@@ -119,7 +123,8 @@ GROUP = Group(
         bug(
             "a row that must not come has no row of the match",
             ABSENCES,
-            "    match_row(threads, scratch, variable, row, groups, numbers)\n",
+            "    match_row(threads, scratch, variable, row, groups, numbers, int_columns, double_columns, marks, stack, "
+            "double_stack)\n",
             "",
         ),
         bug("a comparison is known with its own row", AHEAD, "at + reads[r, 1])", "at)"),
@@ -168,10 +173,10 @@ GROUP = Group(
             "            elif pending[waiting + seen, IS_MATCH]:",
             "            else:",
         ),
-        bug("the first row is the last", THREADS, "REGISTERS + numbers[k]] < 0:", "REGISTERS + numbers[k]] < row:"),
+        bug("the first row is the last", MACHINE, "REGISTERS + numbers[k]] < 0:", "REGISTERS + numbers[k]] < row:"),
         bug(
             "the last row but one is the last",
-            THREADS,
+            MACHINE,
             "for k in range(begin + count - 1, begin, -1):",
             "for k in range(0):",
         ),
@@ -436,7 +441,7 @@ GROUP = Group(
             "if any((limit.later, limit.earlier) != whole for limit in node.limits):",
             "if any(limit.most < 0 for limit in node.limits):",
         ),
-        bug("a mask has room for all states", TOLD, " or len(variables) > MOST_STATES:", ":"),
+        bug("a mask has room for all states", TOLD, " or len(variables) > MOST_STATES or arrays.tables.demands:", ":"),
         bug(
             "a beginning is over a tick early",
             LISTED,
@@ -473,6 +478,108 @@ GROUP = Group(
             LISTED,
             "if earliest == end and over > until:",
             "if earliest == end and over > until + 1:",
+        ),
+        bug("texts are told apart by no order", ROWS, ".unique().sort()", ".unique(maintain_order=True)"),
+        bug("each column of texts has numbers of its own", ROWS, "start += len(column)", "start += 0"),
+        bug("the least value is the greatest", MACHINE, "in (LEAST_INT, LEAST_DOUBLE):", "in (LEAST_DOUBLE,):"),
+        bug(
+            "NULL is a value of an aggregate",
+            MACHINE,
+            "elif marks[column, row] == VALUE:",
+            "elif marks[column, row] < 3:",
+        ),
+        bug("a total has one word", MACHINE, "+= (value >> LOW_BITS) + (low >> LOW_BITS)", "+= value >> LOW_BITS"),
+        bug("a total is what fits of it", MACHINE, "if word < -_HIGH or word >= _HIGH:", "if word < -_HIGH:"),
+        bug("a total of decimals has any number of digits", MACHINE, "if abs(stack[top]) > ints[second]:", "if False:"),
+        bug("a sum of doubles loses what it rounds", MACHINE, "(more - other) + double_stack[1]", "(more - other)"),
+        bug("no value has the mean 0", MACHINE, "mark[top] = NULL if count == 0 else VALUE", "mark[top] = VALUE"),
+        bug("a mean is a sum", MACHINE, "if operation == _MEAN_OF_DOUBLES and count > 0:", "if False:"),
+        bug(
+            "a quotient by 0 has a value",
+            MACHINE,
+            "if double_stack[top + 1] == 0.0:",
+            "if double_stack[top + 1] == -1.0e-300:",
+        ),
+        bug(
+            "decimals are divided unscaled",
+            PROGRAMS,
+            "self.conditions.constant(float(factor))",
+            "self.conditions.constant(1.0)",
+        ),
+        bug("a mean of decimals is unscaled", PROGRAMS, "float(10**typed.type.scale)", "1.0"),
+        bug(
+            "a bound is known behind other rows of its variable",
+            COMPLETIONS,
+            "asked[number] &= variable not in demand.last",
+            "asked[number] &= variable not in ()",
+        ),
+        bug(
+            "no bound is known before another row of any variable",
+            COMPLETIONS,
+            "asked[number] &= variable not in demand.last",
+            "asked[number] = False",
+        ),
+        bug(
+            "a first row to come is one that is there",
+            COMPLETIONS,
+            "bare[number] &= variable not in demand.first",
+            "bare[number] &= variable not in ()",
+        ),
+        bug(
+            "a row has no first row of its own variable",
+            COMPLETIONS,
+            "= True, variable not in demand.first",
+            "= True, True",
+        ),
+        bug(
+            "a bound is over a tick early",
+            THREADS,
+            "time[place] + demands[k, AT_MOST])",
+            "time[place] + demands[k, AT_MOST] - 1)",
+        ),
+        bug(
+            "a row that is not there bounds nothing",
+            THREADS,
+            "            if place < 0:\n                its = NEVER\n",
+            "            if place < 0:\n                continue\n",
+        ),
+        bug("what has failed may still come", THREADS, "if (failing >> k) & 1:", "if (failing >> k) & 2:"),
+        bug(
+            "a first row that is there is not known",
+            THREADS,
+            "if not (completions[c, IS_ASKED] >> k) & 1 or not (begun or",
+            "if not (completions[c, IS_ASKED] >> k) & 1 or not (False or",
+        ),
+        bug(
+            "threads that are over by a condition go on",
+            SEARCH,
+            "len(limits) or len(demands) or kept",
+            "len(limits) or kept",
+        ),
+        bug("a strict bound of instants is one tick more", DEMANDS, "most = bound.most\n", "most = bound.most + 1\n"),
+        bug(
+            "a least distance adds up to nothing",
+            DEMANDS,
+            "if least and (prepared.node.limits or",
+            "if False and (prepared.node.limits or",
+        ),
+        bug(
+            "a choice asks for one of its sides",
+            DEMANDS,
+            "if not known or _may_hold(prepared, part, known):",
+            "if not known:",
+        ),
+        bug(
+            "a choice that has no value may be true",
+            DEMANDS,
+            '(True, False, None, "none") if resolve(atom, schema).fallible else (True, False, None)',
+            "(True, False, None)",
+        ),
+        bug(
+            "threads that conditions end have failed for all",
+            TOLD,
+            " or arrays.tables.demands:",
+            ":",
         ),
         bug(
             "beginnings are alike whatever conditions read",

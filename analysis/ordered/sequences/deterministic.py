@@ -8,7 +8,7 @@ from itertools import chain, combinations
 from typing import TypeAlias
 
 from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton, State, Transition
-from tidegate.analysis.ordered.sequences.conditions import NotCompiled
+from tidegate.analysis.ordered.sequences.programs import NotCompiled
 from tidegate.analysis.ordered.sequences.ways import NO_ABSENCES, Absences, End, Guard, Ways
 
 #: How many states there are at most.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import assert_never
 
 from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton
@@ -13,7 +12,6 @@ from tidegate.algebra.ordered.sequences.certainty.prepared import Atom, Prepared
 from tidegate.algebra.ordered.sequences.definition import EveryMatch, Preferred, Selection
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
-    MatchNumber,
     Navigation,
     RowsAggregate,
     RowValue,
@@ -24,14 +22,18 @@ from tidegate.algebra.ordered.sequences.pattern import Absence, is_nullable, pat
 from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.typed.operations import resolve
 from tidegate.analysis.ordered.sequences.completions import Completion, completions_of
-from tidegate.analysis.ordered.sequences.conditions import Compiled, Conditions, NotCompiled, is_current
+from tidegate.analysis.ordered.sequences.conditions import Compiled, Conditions, is_current
+from tidegate.analysis.ordered.sequences.demands import Demand, demands_of, reads_row
 from tidegate.analysis.ordered.sequences.deterministic import deterministic
+from tidegate.analysis.ordered.sequences.programs import NotCompiled
 from tidegate.analysis.ordered.sequences.ways import Ways, absences_of, preferred_ways
 
 #: How many variables a pattern has at most: the conditions that a row satisfies are one integer.
 MOST_VARIABLES = 63
 #: And how many limits: which of them a completion has is one integer, too.
 MOST_LIMITS = 63
+#: And how many demands of conditions.
+MOST_DEMANDS = 63
 #: And how many absences, of which one bit more says whether a row is the first of its partition.
 MOST_ABSENCES = 62
 
@@ -42,8 +44,8 @@ class SearchTables:
     which is deterministic where every match is asked for, and of `absences`. Rows that must not come have variables
     behind those of rows of a match.
 
-    `conditions` are those of the variables, `ways` those of each state, and `completions`, by state and part of its
-    ways, how a match may end with rows to come.
+    `conditions` are those of the variables, `ways` those of each state, `demands` what conditions ask for that is known
+    before their rows, and `completions`, by state and part of its ways, how a match may end with rows to come.
     """
 
     node: Sequences
@@ -53,6 +55,7 @@ class SearchTables:
     compiled: tuple[Compiled, ...]
     ways: tuple[Ways, ...]
     absences: tuple[Absence, ...]
+    demands: tuple[Demand, ...]
     completions: tuple[tuple[tuple[Completion, ...], ...], ...]
 
     def number(self, variables: Variables) -> int:
@@ -74,9 +77,9 @@ def _tables(node: Sequences) -> SearchTables:
     for reason in _reasons(node):
         raise NotCompiled(reason)
     prepared, conditions, selection = Prepared(node), Conditions(node), node.selection
-    for variable in node.variables:
-        _check_ahead(prepared, variable, every=isinstance(selection, EveryMatch))
     if isinstance(selection, EveryMatch):
+        for variable in node.variables:
+            _check_ahead(prepared, variable, every=True)
         automaton, ways = deterministic(prepared.automaton, adjacent=selection.skipping == "contiguous")
     else:
         automaton, ways = prepared.automaton, preferred_ways(prepared.automaton)
@@ -99,8 +102,11 @@ def _tables(node: Sequences) -> SearchTables:
         for point in (limit.later, limit.earlier):
             if point.variable is not None:
                 conditions.register(node.resolved(point.variable), point.end, 0)
-    completions = completions_of(node, automaton, [its.parts for its in ways])
-    return SearchTables(node, automaton, variables, conditions, compiled, ways, absences, completions)
+    demands = () if isinstance(selection, EveryMatch) else demands_of(prepared, conditions)
+    if len(demands) > MOST_DEMANDS:
+        raise NotCompiled(f"conditions ask for more than {MOST_DEMANDS} things that are known before their rows")
+    completions = completions_of(node, automaton, [its.parts for its in ways], demands)
+    return SearchTables(node, automaton, variables, conditions, compiled, ways, absences, demands, completions)
 
 
 def skips(selection: Selection) -> bool:
@@ -143,13 +149,13 @@ def _is_running(navigation: Navigation) -> bool:
 
 
 def _check_ahead(prepared: Prepared, variable: str, *, every: bool = False) -> None:
-    """`NotCompiled` where the condition of a row to come may be known; if `every` match is asked for, only where time
-    alone may decide what rows behind others are asked for.
+    """`NotCompiled` where the condition of a row to come may be known that must not come; if `every` match is asked
+    for, of any row, where time alone may decide what rows behind others are asked for.
     """
     for atom in _atoms(prepared, variable):
         if atom.comparison is not None and (not every or _reads_behind(prepared.node, atom)):
             raise NotCompiled(f"the condition of {variable} compares instants")
-        if not every and not any(_reads_row(prepared.node, variable, name) for name in atom.names):
+        if not every and not any(reads_row(prepared.node, variable, name) for name in atom.names):
             raise NotCompiled(f"the condition of {variable} is known, in part, before its row is")
 
 
@@ -200,19 +206,3 @@ def _reads_behind(node: Sequences, atom: Atom) -> bool:
     """Whether it reads a row behind others."""
     read = [navigation for navigation in node.navigations if navigation.name in atom.names]
     return any(isinstance(navigation, RowValue) and navigation.row.step > 0 for navigation in read)
-
-
-def _reads_row(node: Sequences, variable: str, name: str) -> bool:
-    """Whether what is read is unknown as long as the row itself is."""
-    navigation = next((n for n in node.navigations if n.name == name), None)
-    match navigation:
-        case None:
-            return True
-        case RowValue(_, _, row):
-            return is_current(row, variable) and row.step >= 0
-        case RowsAggregate(_, variables):
-            return not variables or variable in variables
-        case Classifier() | MatchNumber():
-            return False
-        case _:
-            assert_never(navigation)

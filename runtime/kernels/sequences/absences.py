@@ -6,8 +6,8 @@ import numba as nb
 
 from tidegate.runtime.arrays import Float64Array, Int64Array, UInt8Array
 from tidegate.runtime.kernels.compiling import DOUBLES, INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
-from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds
-from tidegate.runtime.kernels.sequences.threads import EVER, GONE, NEVER, REGISTERS, SURE, match_row
+from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds, match_row
+from tidegate.runtime.kernels.sequences.threads import EVER, GONE, NEVER, REGISTERS, SURE
 
 _FATE = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
@@ -80,7 +80,7 @@ def comes(
     scratch = len(threads) - 1
     for r in range(REGISTERS, threads.shape[1]):
         threads[scratch, r] = threads[thread, r]
-    match_row(threads, scratch, variable, row, groups, numbers)
+    match_row(threads, scratch, variable, row, groups, numbers, int_columns, double_columns, marks, stack, double_stack)
     true: bool = holds(
         programs[variable], programs[variable + 1], code, ints, doubles, int_columns, double_columns, marks,
         threads, scratch, row, none, stack, double_stack, mark,

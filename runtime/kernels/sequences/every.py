@@ -10,11 +10,12 @@ from tidegate.runtime.arrays import Float64Array, Int16Array, Int64Array, UInt8A
 from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
 from tidegate.runtime.kernels.sequences.absences import come_before, comes, fate_of
 from tidegate.runtime.kernels.sequences.ahead import may_hold
-from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds
+from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds, match_row
 from tidegate.runtime.kernels.sequences.threads import (
     ABSENT,
     ASKED,
     COME,
+    COUNT,
     DEATH,
     EVER,
     FIRST_COMPLETION,
@@ -34,7 +35,6 @@ from tidegate.runtime.kernels.sequences.threads import (
     WAYS,
     keeps_limits,
     last_instant,
-    match_row,
 )
 
 #: Where the first row of a thread stands: threads of all matches may take all ways on.
@@ -81,7 +81,7 @@ def every_match(
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
     doubles: Float64Array,
     ahead: Int64Array, later_of: Int64Array, later: Int64Array, reads: Int64Array,
-    absences: Int64Array, limits: Int64Array, completions: Int64Array,
+    absences: Int64Array, limits: Int64Array, demands: Int64Array, completions: Int64Array,
     wanted: Int64Array, watched: Int64Array, ending: Int64Array, options: Int64Array,
     sure: Int64Array, gone: Int64Array, come: Int64Array, following_row: Int64Array,
     int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
@@ -121,8 +121,9 @@ def every_match(
                 for r in range(REGISTERS, width):
                     threads[size, r] = -1
                 for g in range(len(groups)):
-                    if groups[g, 0] == 2:
-                        threads[size, REGISTERS + numbers[groups[g, 2]]] = 0
+                    if groups[g, 0] >= COUNT:
+                        for k in range(groups[g, 2], groups[g, 2] + groups[g, 3]):
+                            threads[size, REGISTERS + numbers[k]] = 0
                 if per_start:
                     for s in range(counts.shape[1]):
                         counts[row - first, s] = 0
@@ -149,7 +150,10 @@ def every_match(
                         named = variable[following]
                         for r in range(REGISTERS, width):
                             threads[total, r] = threads[a, r]
-                        match_row(threads, total, named, row, groups, numbers)
+                        match_row(
+                            threads, total, named, row, groups, numbers,
+                            int_columns, double_columns, marks, stack, double_stack,
+                        )  # fmt: skip
                         if programs[named] < programs[named + 1] and not holds(
                             programs[named], programs[named + 1], code, ints, doubles, int_columns, double_columns,
                             marks, threads, total, row, len(time), stack, double_stack, mark,
@@ -174,7 +178,8 @@ def every_match(
                             death = EVER
                             if len(limits):
                                 death = last_instant(
-                                    limits, completions, parts[part, FIRST_COMPLETION], parts[part, LAST_COMPLETION],
+                                    limits, demands, 0, completions,
+                                    parts[part, FIRST_COMPLETION], parts[part, LAST_COMPLETION],
                                     threads, total, start, row, time,
                                 )  # fmt: skip
                         ends_here = (ending[following] & MAY_END) != 0 and keeps_limits(

@@ -1,7 +1,7 @@
 """Conditions over rows of a match: programs for a machine with a stack.
 
-Each place of the stack has an integer, a double and a mark: whether there is a value, none (NULL), or whether an
-operation had no value, which ends the condition unless `and` and `or` do not ask for it.
+Each place of the stack has an integer or a double, in the same memory, and a mark: whether there is a value, none
+(NULL), or whether an operation had no value, which ends the condition unless `and` and `or` do not ask for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,20 @@ import numba as nb
 
 from tidegate.runtime.arrays import Float64Array, Int64Array, UInt8Array
 from tidegate.runtime.kernels.compiling import DOUBLES, INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
-from tidegate.runtime.kernels.sequences.threads import REGISTERS
+from tidegate.runtime.kernels.sequences.threads import (
+    COUNT,
+    COUNT_VALUES,
+    FIRST_ROWS,
+    GREATEST_INT,
+    LAST_ROWS,
+    LEAST_DOUBLE,
+    LEAST_INT,
+    LOW_BITS,
+    PROGRAM,
+    PROGRAM_END,
+    REGISTERS,
+    SUM_OF_INTS,
+)
 
 NULL, VALUE, FAILED = 0, 1, 2
 #: The most values that a program may have on the stack.
@@ -20,16 +33,20 @@ DEPTH: Final = 64
 
 OPERATIONS: Final = (
     *("load_int", "load_double", "count", "constant_int", "constant_double", "null", "int_to_double"),
+    *("sum_of_ints", "sum_of_doubles", "mean_of_ints", "mean_of_doubles"),
     *("and", "or", "not", "is_null", "is_not_null"),
-    *("add_int", "sub_int", "mul_int", "neg_int", "add_double", "sub_double", "mul_double"),
+    *("add_int", "sub_int", "mul_int", "neg_int", "abs_int"),
+    *("add_double", "sub_double", "mul_double", "div_double", "neg_double", "abs_double"),
     *("eq_int", "ne_int", "lt_int", "le_int", "gt_int", "ge_int", "eq_null_safe_int"),
     *("eq_double", "ne_double", "lt_double", "le_double", "gt_double", "ge_double", "eq_null_safe_double"),
 )
 (
-    # Loads, logic, arithmetic, comparisons of integers, and of doubles.
+    # Loads, aggregates, logic, arithmetic, comparisons of integers, and of doubles.
     _LOAD_INT, _LOAD_DOUBLE, _COUNT, _CONSTANT_INT, _CONSTANT_DOUBLE, _NULL, _INT_TO_DOUBLE,
+    _SUM_OF_INTS, _SUM_OF_DOUBLES, _MEAN_OF_INTS, _MEAN_OF_DOUBLES,
     _AND, _OR, _NOT, _IS_NULL, _IS_NOT_NULL,
-    _ADD_INT, _SUB_INT, _MUL_INT, _NEG_INT, _ADD_DOUBLE, _SUB_DOUBLE, _MUL_DOUBLE,
+    _ADD_INT, _SUB_INT, _MUL_INT, _NEG_INT, _ABS_INT,
+    _ADD_DOUBLE, _SUB_DOUBLE, _MUL_DOUBLE, _DIV_DOUBLE, _NEG_DOUBLE, _ABS_DOUBLE,
     _EQ_INT, _NE_INT, _LT_INT, _LE_INT, _GT_INT, _GE_INT, _SAME_INT,
     _EQ_DOUBLE, _NE_DOUBLE, _LT_DOUBLE, _LE_DOUBLE, _GT_DOUBLE, _GE_DOUBLE, _SAME_DOUBLE,
 ) = range(len(OPERATIONS))  # fmt: skip
@@ -38,6 +55,10 @@ DOUBLE_TABLE = nb.types.Array(nb.float64, 2, "C", readonly=True)
 MARKS = nb.types.Array(nb.uint8, 2, "C", readonly=True)
 OUT_MARKS = nb.uint8[::1]
 _LEAST: Final = -(1 << 63)
+_LOW: Final = (1 << LOW_BITS) - 1
+#: High words of totals that an integer of 64 bits has room for are less than this, and not less than its negative.
+_HIGH: Final = 1 << (63 - LOW_BITS)
+_WORD: Final = float(1 << LOW_BITS)
 _GREATEST: Final = (1 << 63) - 1
 
 
@@ -79,6 +100,73 @@ def overflows(a: int, b: int) -> bool:
 
 
 @compiled(
+    nb.void(
+        *(OUT_TABLE, nb.int64, nb.int64, nb.int64, TABLE, INTS, TABLE, DOUBLE_TABLE, MARKS),
+        *(OUT, OUT_DOUBLES),
+    ),
+    borrows=True,
+)
+def match_row(
+    threads: Int64Array, thread: int, variable: int, row: int, groups: Int64Array, numbers: Int64Array,
+    int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
+    stack: Int64Array, double_stack: Float64Array,
+) -> None:  # fmt: skip
+    """Notes in the registers of a thread that a row has a variable. The stack is overwritten."""
+    for g in range(len(groups)):
+        if not (groups[g, 1] >> variable) & 1:
+            continue
+        kind, begin, count, column = groups[g, 0], groups[g, 2], groups[g, 3], groups[g, 4]
+        register = REGISTERS + numbers[begin]
+        if kind == FIRST_ROWS:
+            for k in range(begin, begin + count):
+                if threads[thread, REGISTERS + numbers[k]] < 0:
+                    threads[thread, REGISTERS + numbers[k]] = row
+                    break
+        elif kind == LAST_ROWS:
+            for k in range(begin + count - 1, begin, -1):
+                threads[thread, REGISTERS + numbers[k]] = threads[thread, REGISTERS + numbers[k - 1]]
+            threads[thread, register] = row
+        elif kind == COUNT:
+            threads[thread, register] += 1
+        elif marks[column, row] == VALUE:
+            if kind == COUNT_VALUES:
+                threads[thread, register] += 1
+            elif kind < COUNT:
+                best = threads[thread, register]
+                if best < 0:
+                    order = 1
+                elif kind in (LEAST_INT, GREATEST_INT):
+                    value, known = int_columns[column, row], int_columns[column, best]
+                    order = (1 if value > known else 0) - (1 if value < known else 0)
+                else:
+                    order = ordered(double_columns[column, row], double_columns[column, best])
+                if best >= 0 and kind in (LEAST_INT, LEAST_DOUBLE):
+                    order = -order
+                if order > 0:
+                    threads[thread, register] = row
+            else:
+                threads[thread, register] += 1
+                if kind == SUM_OF_INTS:
+                    value = int_columns[column, row]
+                    low = threads[thread, register + 2] + (value & _LOW)
+                    threads[thread, register + 1] += (value >> LOW_BITS) + (low >> LOW_BITS)
+                    threads[thread, register + 2] = low & _LOW
+                else:
+                    stack[0], stack[1] = threads[thread, register + 1], threads[thread, register + 2]
+                    more = double_columns[column, row]
+                    total = double_stack[0] + more
+                    lost = 0.0
+                    if total - total == 0.0:
+                        other = total - double_stack[0]
+                        lost = (double_stack[0] - (total - other)) + (more - other) + double_stack[1]
+                        whole = total + lost
+                        lost -= whole - total
+                        total = whole
+                    double_stack[0], double_stack[1] = total, lost
+                    threads[thread, register + 1], threads[thread, register + 2] = stack[0], stack[1]
+
+
+@compiled(
     nb.boolean(
         *(nb.int64, nb.int64, TABLE, INTS, DOUBLES, TABLE, DOUBLE_TABLE, MARKS),
         *(OUT_TABLE, nb.int64, nb.int64, nb.int64, OUT, OUT_DOUBLES, OUT_MARKS),
@@ -95,7 +183,8 @@ def holds(
     there is not.
 
     `ints` and `doubles` are the constants. Columns have the values of terms by row. Arithmetic of integers whose first
-    operand is not 0 has no value beyond plus or minus the constant that the second one names.
+    operand is not 0 has no value beyond plus or minus the constant that the second one names; a sum of integers is NULL
+    beyond that, and the second operand of their mean is the scale of decimals.
     """
     top = -1
     for k in range(begin, end):
@@ -126,6 +215,29 @@ def holds(
             mark[top], stack[top], double_stack[top] = NULL, 0, 0.0
         elif operation == _INT_TO_DOUBLE:
             double_stack[top] = float(stack[top])
+        elif operation <= _MEAN_OF_DOUBLES:
+            top += 1
+            count, word, rest = (
+                threads[thread, REGISTERS + first], threads[thread, REGISTERS + first + 1],
+                threads[thread, REGISTERS + first + 2],
+            )  # fmt: skip
+            mark[top] = NULL if count == 0 else VALUE
+            if operation == _SUM_OF_INTS:
+                stack[top] = 0
+                if word < -_HIGH or word >= _HIGH:
+                    mark[top] = NULL
+                else:
+                    stack[top] = (word << LOW_BITS) + rest
+                    if abs(stack[top]) > ints[second]:
+                        mark[top] = NULL
+            elif operation == _MEAN_OF_INTS:
+                double_stack[top] = 0.0
+                if count > 0:
+                    double_stack[top] = (float(word) * _WORD + float(rest)) / doubles[second] / float(count)
+            else:
+                stack[top] = word
+                if operation == _MEAN_OF_DOUBLES and count > 0:
+                    double_stack[top] /= float(count)
         elif operation == _NOT:
             stack[top] = 1 - stack[top]
         elif operation in (_IS_NULL, _IS_NOT_NULL):
@@ -137,6 +249,14 @@ def holds(
             if mark[top] == VALUE and stack[top] == _LEAST:
                 mark[top] = FAILED
             stack[top] = -stack[top]
+        elif operation == _ABS_INT:
+            if mark[top] == VALUE and stack[top] == _LEAST:
+                mark[top] = FAILED
+            stack[top] = abs(stack[top])
+        elif operation == _NEG_DOUBLE:
+            double_stack[top] = -double_stack[top]
+        elif operation == _ABS_DOUBLE:
+            double_stack[top] = abs(double_stack[top])
         elif operation in (_AND, _OR):
             top -= 1
             ends = 0 if operation == _AND else 1
@@ -174,6 +294,11 @@ def holds(
                 double_stack[top] -= double_stack[top + 1]
             elif operation == _MUL_DOUBLE:
                 double_stack[top] *= double_stack[top + 1]
+            elif operation == _DIV_DOUBLE:
+                if double_stack[top + 1] == 0.0:
+                    mark[top] = FAILED
+                else:
+                    double_stack[top] /= double_stack[top + 1]
             else:
                 a, b = stack[top], stack[top + 1]
                 value = a
@@ -196,3 +321,28 @@ def holds(
                 stack[top] = value
     true: bool = mark[0] == VALUE and stack[0] == 1
     return true
+
+
+@compiled(
+    nb.int64(
+        *(TABLE, TABLE, INTS, DOUBLES, TABLE, DOUBLE_TABLE, MARKS),
+        *(OUT_TABLE, nb.int64, nb.int64, nb.int64, OUT, OUT_DOUBLES, OUT_MARKS),
+    ),
+    borrows=True,
+)
+def failing_demands(
+    demands: Int64Array, code: Int64Array, ints: Int64Array, doubles: Float64Array,
+    int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
+    threads: Int64Array, thread: int, row: int, none: int,
+    stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
+) -> int:  # fmt: skip
+    """The demands whose programs are not true for a thread with a row, as a mask."""
+    failing = 0
+    for d in range(len(demands)):
+        begin, end = demands[d, PROGRAM], demands[d, PROGRAM_END]
+        if begin < end and not holds(
+            begin, end, code, ints, doubles, int_columns, double_columns, marks,
+            threads, thread, row, none, stack, double_stack, mark,
+        ):  # fmt: skip
+            failing |= 1 << d
+    return failing

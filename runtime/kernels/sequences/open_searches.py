@@ -30,7 +30,7 @@ def open_searches(
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
     doubles: Float64Array,
     ahead: Int64Array, later_of: Int64Array, later: Int64Array, reads: Int64Array,
-    absences: Int64Array, limits: Int64Array, completions: Int64Array, options: Int64Array,
+    absences: Int64Array, limits: Int64Array, demands: Int64Array, completions: Int64Array, options: Int64Array,
     sure: Int64Array, gone: Int64Array, come: Int64Array, following_row: Int64Array,
     int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
     threads: Int64Array, pending: Int64Array, nodes: Int64Array,
@@ -59,7 +59,7 @@ def open_searches(
             start, offsets[p], offsets[p + 1], first_new[p], size, time, satisfied,
             to, variable, guards, parts, part_of, ends, ends_of,
             groups, numbers, programs, code, ints, doubles, ahead, later_of, later, reads,
-            absences, limits, completions, options, sure, gone, come, following_row,
+            absences, limits, demands, completions, options, sure, gone, come, following_row,
             int_columns, double_columns, marks, threads, pending, nodes, stack, double_stack, mark, 0, left,
         )  # fmt: skip
         if not has_room:

@@ -8,7 +8,7 @@ from tidegate.runtime.arrays import Float64Array, Int16Array, Int64Array, UInt8A
 from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
 from tidegate.runtime.kernels.sequences.absences import come_before, fate_of
 from tidegate.runtime.kernels.sequences.ahead import may_hold
-from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds
+from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, failing_demands, holds, match_row
 from tidegate.runtime.kernels.sequences.pending import (
     EMPTY,
     FATE,
@@ -25,6 +25,7 @@ from tidegate.runtime.kernels.sequences.pending import (
 from tidegate.runtime.kernels.sequences.threads import (
     ABSENT,
     ASKED,
+    COUNT,
     DEATH,
     EVER,
     FIRST_COMPLETION,
@@ -45,7 +46,6 @@ from tidegate.runtime.kernels.sequences.threads import (
     WAYS,
     keeps_limits,
     last_instant,
-    match_row,
 )
 
 #: Columns of a match: its partition, first row, length, instant, number, and where its states begin in their list.
@@ -85,7 +85,7 @@ def search(  # type: ignore[no-untyped-def]  # numba
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
     doubles: Float64Array,
     ahead: Int64Array, later_of: Int64Array, later: Int64Array, reads: Int64Array,
-    absences: Int64Array, limits: Int64Array, completions: Int64Array, options: Int64Array,
+    absences: Int64Array, limits: Int64Array, demands: Int64Array, completions: Int64Array, options: Int64Array,
     sure: Int64Array, gone: Int64Array, come: Int64Array, following_row: Int64Array,
     int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
     threads: Int64Array, pending: Int64Array, nodes: Int64Array,
@@ -120,14 +120,15 @@ def search(  # type: ignore[no-untyped-def]  # numba
         for r in range(REGISTERS, width):
             threads[0, r] = -1
         for g in range(len(groups)):
-            if groups[g, 0] == 2:
-                threads[0, REGISTERS + numbers[groups[g, 2]]] = 0
+            if groups[g, 0] >= COUNT:
+                for k in range(groups[g, 2], groups[g, 2] + groups[g, 3]):
+                    threads[0, REGISTERS + numbers[k]] = 0
         if parts[threads[0, WAYS], FIRST_COMPLETION] < parts[threads[0, WAYS], LAST_COMPLETION]:
             size = 1
     # Whether nothing but rows ends threads: no limit, which a later start would meet later, and no match.
     by_rows = told != 0 and best == NONE
     while size > 0:
-        if row == end or ((len(limits) or kept) and row > start and time[row] > time[row - 1]):
+        if row == end or ((len(limits) or len(demands) or kept) and row > start and time[row] > time[row - 1]):
             latest = last_open(threads, current, size, pending, waiting)
             if row == end or latest < time[row]:
                 reached = max(reached, latest)
@@ -160,7 +161,9 @@ def search(  # type: ignore[no-untyped-def]  # numba
                 its, named = following + new, variable[next_state]
                 for r in range(REGISTERS, width):
                     threads[its, r] = threads[a, r]
-                match_row(threads, its, named, row, groups, numbers)
+                match_row(
+                    threads, its, named, row, groups, numbers, int_columns, double_columns, marks, stack, double_stack
+                )
                 if programs[named] < programs[named + 1] and not holds(
                     programs[named], programs[named + 1], code, ints, doubles, int_columns, double_columns, marks,
                     threads, its, row, last_row, stack, double_stack, mark,
@@ -200,9 +203,14 @@ def search(  # type: ignore[no-untyped-def]  # numba
                     if parts[part, FIRST_COMPLETION] < parts[part, LAST_COMPLETION]:
                         threads[its, STATE], threads[its, WAYS], threads[its, NODE] = next_state, part, used
                         threads[its, RANK], threads[its, DEATH] = carried, EVER
-                        if len(limits):
+                        if len(limits) or len(demands):
+                            failing = failing_demands(
+                                demands, code, ints, doubles, int_columns, double_columns, marks,
+                                threads, its, row, last_row, stack, double_stack, mark,
+                            )  # fmt: skip
                             threads[its, DEATH] = last_instant(
-                                limits, completions, parts[part, FIRST_COMPLETION], parts[part, LAST_COMPLETION],
+                                limits, demands, failing, completions,
+                                parts[part, FIRST_COMPLETION], parts[part, LAST_COMPLETION],
                                 threads, its, start, row, time,
                             )  # fmt: skip
                         new += 1
@@ -274,7 +282,8 @@ def preferred_matches(
     groups: Int64Array, numbers: Int64Array, programs: Int64Array, code: Int64Array, ints: Int64Array,
     doubles: Float64Array,
     ahead: Int64Array, later_of: Int64Array, later: Int64Array, reads: Int64Array,
-    absences: Int64Array, limits: Int64Array, completions: Int64Array, labels: Int64Array, options: Int64Array,
+    absences: Int64Array, limits: Int64Array, demands: Int64Array, completions: Int64Array,
+    labels: Int64Array, options: Int64Array,
     sure: Int64Array, gone: Int64Array, come: Int64Array, following_row: Int64Array,
     int_columns: Int64Array, double_columns: Float64Array, marks: UInt8Array,
     threads: Int64Array, pending: Int64Array, nodes: Int64Array,
@@ -315,7 +324,7 @@ def preferred_matches(
                 has_room, over, best, length, waiting, kept, open_at, open_ = search(
                     row, first, end, row, 0, time, satisfied, to, variable, guards, parts, part_of, ends, ends_of,
                     groups, numbers, programs, code, ints, doubles, ahead, later_of, later, reads,
-                    absences, limits, completions, options, sure, gone, come, following_row,
+                    absences, limits, demands, completions, options, sure, gone, come, following_row,
                     int_columns, double_columns, marks, threads, pending, nodes, stack, double_stack, mark,
                     told, memory,
                 )  # fmt: skip

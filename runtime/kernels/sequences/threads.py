@@ -26,9 +26,13 @@ NO_LOOK: Final = (1 << 63) - 1
 #: Behind all rows.
 NOWHERE: Final = (1 << 63) - 1
 
-#: What registers hold, in the first column of their table: the other columns are the mask of the variables, where the
-#: numbers of the registers begin in a list, and how many there are.
-FIRST_ROWS, LAST_ROWS, COUNT = range(3)
+#: What registers hold, in the first column of their table: places of rows, those of rows with the least or the greatest
+#: value of a column, or numbers, which are 0 before the first row. The other columns are the mask of the variables,
+#: where the numbers of the registers begin in a list, how many there are, and the column.
+FIRST_ROWS, LAST_ROWS, LEAST_INT, GREATEST_INT, LEAST_DOUBLE, GREATEST_DOUBLE, COUNT, COUNT_VALUES = range(8)
+SUM_OF_INTS, SUM_OF_DOUBLES = 8, 9
+#: A total of integers is a high word times 2^32 and a low one that is less.
+LOW_BITS: Final = 32
 #: What the points of a limit name, in its table: the first row, the last row, or the row of a register.
 MATCH_FIRST, MATCH_LAST, FIRST_OF, LAST_OF = range(4)
 
@@ -36,39 +40,24 @@ MATCH_FIRST, MATCH_LAST, FIRST_OF, LAST_OF = range(4)
 ASKED, COME = range(2)
 #: Columns of a part of the ways on from a state: the ways, and the completions that these lead to.
 FIRST_WAY, LAST_WAY, FIRST_COMPLETION, LAST_COMPLETION = range(4)
+#: Columns of a demand: the row that is to be there, as a point of a limit; how many ticks after it the next row comes,
+#: at most, or `EVER`; the register of the first row that is read, or -1; and where its program begins and ends: without
+#: one, the row is all that is asked for.
+ITS_POINT, ITS_REGISTER, AT_MOST, BEGUN, PROGRAM, PROGRAM_END = range(6)
+#: Columns of a completion: masks of the limits whose later point, and whose earlier point, rows to come have; of the
+#: demands that are asked with these rows; and of those that are also where the first row that they read is not there.
+HAS_LATER, HAS_EARLIER, IS_ASKED, IS_BARE = range(4)
 #: Columns of an end of a match: a mask of rows that must not come, and whether no row at all may come.
 ABSENT, NO_ROW = range(2)
 
 #: The arguments by which kernels know a pattern: its ways, conditions, what these read of rows behind others, the rows
-#: that must not come, and limits.
+#: that must not come, limits, and what is known of conditions before their rows.
 PATTERN: Final = (
     *(INTS, INTS, TABLE, TABLE, INTS, TABLE, INTS),
     *(TABLE, INTS, INTS, TABLE, INTS, DOUBLES),
     *(INTS, INTS, TABLE, TABLE),
-    *(TABLE, TABLE, TABLE),
+    *(TABLE, TABLE, TABLE, TABLE),
 )
-
-
-@compiled(nb.void(OUT_TABLE, nb.int64, nb.int64, nb.int64, TABLE, INTS), borrows=True)
-def match_row(
-    threads: Int64Array, thread: int, variable: int, row: int, groups: Int64Array, numbers: Int64Array
-) -> None:
-    """Notes in the registers of a thread that a row has a variable."""
-    for g in range(len(groups)):
-        if not (groups[g, 1] >> variable) & 1:
-            continue
-        begin, count = groups[g, 2], groups[g, 3]
-        if groups[g, 0] == FIRST_ROWS:
-            for k in range(begin, begin + count):
-                if threads[thread, REGISTERS + numbers[k]] < 0:
-                    threads[thread, REGISTERS + numbers[k]] = row
-                    break
-        elif groups[g, 0] == LAST_ROWS:
-            for k in range(begin + count - 1, begin, -1):
-                threads[thread, REGISTERS + numbers[k]] = threads[thread, REGISTERS + numbers[k - 1]]
-            threads[thread, REGISTERS + numbers[begin]] = row
-        else:
-            threads[thread, REGISTERS + numbers[begin]] += 1
 
 
 @compiled(nb.int64(nb.int64, nb.int64, OUT_TABLE, nb.int64, nb.int64, nb.int64), borrows=True)
@@ -93,15 +82,22 @@ def keeps_limits(limits: Int64Array, threads: Int64Array, thread: int, first: in
     return True
 
 
-@compiled(nb.int64(TABLE, TABLE, nb.int64, nb.int64, OUT_TABLE, nb.int64, nb.int64, nb.int64, INTS), borrows=True)
+@compiled(
+    nb.int64(
+        *(TABLE, TABLE, nb.int64, TABLE, nb.int64, nb.int64),
+        *(OUT_TABLE, nb.int64, nb.int64, nb.int64, INTS),
+    ),
+    borrows=True,
+)
 def last_instant(
-    limits: Int64Array, completions: Int64Array, begin: int, end: int,
+    limits: Int64Array, demands: Int64Array, failing: int, completions: Int64Array, begin: int, end: int,
     threads: Int64Array, thread: int, first: int, last: int, time: Int64Array,
 ) -> int:  # fmt: skip
     """The last instant at which a row to come may go on with a thread so that a match can come of it (R42).
 
     Rows to come may all lie at the instant of the first of them, so a limit between two of them, which is not negative,
-    is kept. `completions` from `begin` to `end` have by bits which limits' points rows to come have.
+    is kept. `completions` from `begin` to `end` have by bits which limits' points rows to come have, and which demands
+    of their conditions are known; `failing` are the demands whose programs are not true.
     """
     found = NEVER
     for c in range(begin, end):
@@ -109,7 +105,7 @@ def last_instant(
         for k in range(len(limits)):
             later = place_of(limits[k, 0], limits[k, 1], threads, thread, first, last)
             earlier = place_of(limits[k, 2], limits[k, 3], threads, thread, first, last)
-            comes_later, comes_earlier = (completions[c, 0] >> k) & 1, (completions[c, 1] >> k) & 1
+            comes_later, comes_earlier = (completions[c, HAS_LATER] >> k) & 1, (completions[c, HAS_EARLIER] >> k) & 1
             if limits[k, 0] == MATCH_LAST or (comes_later and (limits[k, 0] == LAST_OF or later < 0)):
                 later = -2
             if limits[k, 2] == MATCH_LAST or (comes_earlier and (limits[k, 2] == LAST_OF or earlier < 0)):
@@ -120,5 +116,18 @@ def last_instant(
                 its = min(its, time[earlier] + limits[k, 4])
             elif time[later] - time[earlier] > limits[k, 4]:
                 its = NEVER
+        for k in range(len(demands)):
+            begun = demands[k, BEGUN] >= 0 and threads[thread, REGISTERS + demands[k, BEGUN]] >= 0
+            if not (completions[c, IS_ASKED] >> k) & 1 or not (begun or (completions[c, IS_BARE] >> k) & 1):
+                continue
+            if demands[k, PROGRAM] < demands[k, PROGRAM_END]:
+                if (failing >> k) & 1:
+                    its = NEVER
+                continue
+            place = place_of(demands[k, ITS_POINT], demands[k, ITS_REGISTER], threads, thread, first, last)
+            if place < 0:
+                its = NEVER
+            elif demands[k, AT_MOST] < EVER:
+                its = min(its, time[place] + demands[k, AT_MOST])
         found = max(found, its)
     return found

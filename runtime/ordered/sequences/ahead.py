@@ -112,8 +112,6 @@ def _ahead(rows: OrderedRows, atom: Term) -> int:
 def _evaluated(rows: OrderedRows, atom: Term) -> Outcomes:
     """What a part is, where NULL is read behind the last row of a partition."""
     value, failed = rows.evaluated(atom, rows.height)
-    if not attributes_of(atom):
-        value = value.new_from_index(0, rows.height)
     none = np.zeros(rows.height, dtype=np.bool_) if failed is None else failed
     null = value.is_null().to_numpy() & ~none
     true = value.fill_null(value=False).to_numpy() & ~none

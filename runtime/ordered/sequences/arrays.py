@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from tidegate.algebra.ordered.sequences.automata.automaton import State
 from tidegate.algebra.ordered.sequences.automata.residuals import residuals
 from tidegate.algebra.ordered.sequences.definition import Point
 from tidegate.algebra.ordered.sequences.node import Sequences
-from tidegate.analysis.ordered.sequences.conditions import Instruction, Later, Program, Register
+from tidegate.analysis.ordered.sequences.conditions import Later
+from tidegate.analysis.ordered.sequences.programs import Instruction, Program, Register
 from tidegate.analysis.ordered.sequences.tables import SearchTables, tables_of
 from tidegate.analysis.ordered.sequences.ways import Absences, Guard
 from tidegate.runtime.arrays import Float64Array, Int64Array
@@ -54,6 +55,7 @@ class PatternArrays:
     reads: Int64Array
     absences: Int64Array
     limits: Int64Array
+    demands: Int64Array
     completions: Int64Array
     labels: Int64Array
     wanted: Int64Array
@@ -73,7 +75,7 @@ class PatternArrays:
         automaton = (self.to, self.variable, self.guards, self.parts, self.part_of, self.ends, self.ends_of)
         conditions = (self.groups, self.numbers, self.programs, self.code, self.ints, self.doubles)
         ahead = (self.ahead, self.later_of, self.later, self.reads)
-        return (*automaton, *conditions, *ahead, self.absences, self.limits, self.completions)
+        return (*automaton, *conditions, *ahead, self.absences, self.limits, self.demands, self.completions)
 
 
 @lru_cache(maxsize=256)
@@ -89,8 +91,10 @@ def _arrays(tables: SearchTables) -> PatternArrays:
     groups, numbers = _groups(tables)
     programs = [_joined(compiled.programs) for compiled in tables.compiled]
     later = [compiled.later for compiled in tables.compiled]
-    code = [*programs, *(one.program for its in later for one in its)]
+    demanded = [demand.program for demand in tables.demands]
+    code = [*programs, *(one.program for its in later for one in its), *demanded]
     begins = _starts(code)
+    of_demands = begins[len(code) - len(demanded) :]
     waiting = [variable for variable, compiled in enumerate(tables.compiled) if compiled.ahead]
     completions = [some for its in tables.completions for some in its]
     first_way, parts = _starts([state.transitions for state in states]), [part for its in ways for part in its.parts]
@@ -114,7 +118,7 @@ def _arrays(tables: SearchTables) -> PatternArrays:
             [(_mask(tables, end.absent, first=end.first), int(end.last)) for its in ways for end in its.ends], 2
         ),
         ends_of=_starts([its.ends for its in ways]),
-        groups=_table(groups, 4),
+        groups=_table(groups, 5),
         numbers=_ints(numbers),
         programs=begins[: len(programs) + 1],
         code=_table([(OPERATIONS.index(i.operation), i.first, i.second) for program in code for i in program], 3),
@@ -122,11 +126,19 @@ def _arrays(tables: SearchTables) -> PatternArrays:
         doubles=np.array([float(value or 0) for value in tables.conditions.constants], dtype=np.float64),
         ahead=_ints([waiting.index(v) if v in waiting else -1 for v in range(len(tables.variables))]),
         later_of=_starts(later),
-        later=_table(list(_later(later, begins[len(programs) :])), 4),
+        later=_table(list(_later(later, begins[len(programs) : len(code) - len(demanded) + 1])), 4),
         reads=_table([read for its in later for one in its for read in one.reads], 2),
         absences=_table([(number(absence.variable), absence.within or 0) for absence in tables.absences], 2),
         limits=_table([_limit(tables, limit.later, limit.earlier, limit.most) for limit in tables.node.limits], 5),
-        completions=_table([(_bits(one.later), _bits(one.earlier)) for some in completions for one in some], 2),
+        demands=_table(list(_demands(tables, of_demands)), 6),
+        completions=_table(
+            [
+                (_bits(one.later), _bits(one.earlier), _bits(one.asked), _bits(one.bare))
+                for some in completions
+                for one in some
+            ],
+            4,
+        ),
         labels=_ints([2 * variable + state.excluded for variable, state in zip(of_state, states, strict=True)]),
         wanted=_ints([_wanted(state, of_state) for state in states]),
         watched=_ints([_mask(tables, _asked(its.guards)) for its in ways]),
@@ -165,29 +177,55 @@ def _later(later: Sequence[Sequence[Later]], begins: Int64Array) -> Iterator[tup
         yield *program, *read
 
 
+def _demands(tables: SearchTables, programs: Int64Array) -> Iterator[tuple[int, ...]]:
+    """The demands as kernels take them; `programs` are where theirs begin, and where the last one ends."""
+    ends = {"first": threads.MATCH_FIRST, "last": threads.MATCH_LAST}
+    for demand, program in zip(tables.demands, pairwise(programs.tolist()), strict=True):
+        point = (threads.LAST_OF, demand.row) if isinstance(demand.row, int) else (ends[demand.row], 0)
+        yield *point, threads.EVER if demand.most is None else demand.most, demand.begun, *program
+
+
 def _residuals(tables: SearchTables) -> list[int]:
     """By state of an automaton that is deterministic."""
     numbers = residuals(tables.automaton)
     return [1 + numbers[frozenset((state,))] for state in range(len(tables.automaton.states))]
 
 
-def _groups(tables: SearchTables) -> tuple[list[tuple[int, int, int, int]], list[int]]:
+def _groups(tables: SearchTables) -> tuple[list[tuple[int, ...]], list[int]]:
     """The registers by what they hold: rows of a table, and the list of their numbers, by offset."""
-    registers, groups, numbers = tables.conditions.registers, [], list[int]()
+    registers, groups, numbers = tables.conditions.registers, list[tuple[int, ...]](), list[int]()
     for register in registers:
         if register.offset:
             continue
         its = [n for n, r in enumerate(registers) if _kin(r) == _kin(register)]
-        kind = (
-            threads.COUNT if register.counts else threads.FIRST_ROWS if register.end == "first" else threads.LAST_ROWS
-        )
-        groups.append((kind, tables.number(register.variables), len(numbers), len(its)))
+        mask = tables.number(register.variables)
+        groups.append((_kind(tables, register), mask, len(numbers), len(its), register.column))
         numbers += sorted(its, key=lambda n: registers[n].offset)
     return groups, numbers
 
 
 def _kin(register: Register) -> object:
-    return register.variables, register.end, register.counts
+    return register.variables, register.holds, register.column
+
+
+def _kind(tables: SearchTables, register: Register) -> int:
+    """What a register holds, as kernels name it."""
+    doubles = register.column >= 0 and tables.conditions.is_double(register.column)
+    match register.holds:
+        case "first":
+            return threads.FIRST_ROWS
+        case "last":
+            return threads.LAST_ROWS
+        case "least":
+            return threads.LEAST_DOUBLE if doubles else threads.LEAST_INT
+        case "greatest":
+            return threads.GREATEST_DOUBLE if doubles else threads.GREATEST_INT
+        case "count":
+            return threads.COUNT if register.column < 0 else threads.COUNT_VALUES
+        case "sum":
+            return threads.SUM_OF_DOUBLES if doubles else threads.SUM_OF_INTS
+        case _:
+            assert_never(register.holds)
 
 
 def _joined(programs: Sequence[Program]) -> Program:

@@ -134,7 +134,7 @@ class KernelCalls:
         self.threads, self.nodes, self.more = _THREADS, _NODES, 1
         registers, (back, ahead) = self.tables.conditions.registers, reach_of(node.navigations)
         #: What of a thread names a row, where it has no node: its start is there.
-        self.named = np.array([NODE, *(REGISTERS + n for n, r in enumerate(registers) if not r.counts)])
+        self.named = np.array([NODE, *(REGISTERS + n for n, r in enumerate(registers) if not r.is_number)])
         self.told, self.within = states_told(arrays), listed_within(arrays)
         self.width, self._rows = arrays.width, 1 + (len(self.named) - 1) * (1 + back)
         past = isinstance(node.selection, Preferred) and node.selection.skip.to == "past last row"
@@ -211,8 +211,8 @@ class KernelCalls:
 
     def _scratch(self, *tables: tuple[int, int]) -> tuple[Any, ...]:
         """Room for rows of so many columns each, and for the stack of a program."""
-        rooms = (np.empty(table, dtype=np.int64) for table in tables)
-        return (*rooms, np.empty(DEPTH, dtype=np.int64), np.empty(DEPTH), np.empty(DEPTH, dtype=np.uint8))
+        rooms, stack = (np.empty(table, dtype=np.int64) for table in tables), np.empty(DEPTH, dtype=np.int64)
+        return (*rooms, stack, stack.view(np.float64), np.empty(DEPTH, dtype=np.uint8))
 
     def _search_scratch(self) -> tuple[Any, ...]:
         """Room for threads, open matches and nodes of a search for a preferred match."""

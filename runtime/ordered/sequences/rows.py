@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -161,13 +161,16 @@ class OrderedRows:
 
     def values(self, conditions: Conditions) -> tuple[Int64Array, UInt8Array]:
         """The columns of programs, one row each, and their marks; the last place is that of no row. Doubles are there
-        by their bits.
+        by their bits, texts by their place among those of all columns.
         """
         height = self.height + 1
         values = np.zeros((len(conditions.columns), height), dtype=np.int64)
         marks = np.full((len(conditions.columns), height), VALUE, dtype=np.uint8)
-        for number, term in enumerate(conditions.columns):
-            value, failed = self.evaluated(term, height)
+        columns = [self.evaluated(term, height) for term in conditions.columns]
+        texts = _text_numbers([value for value, _ in columns if value.dtype == pl.String])
+        for number, (value, failed) in enumerate(columns):
+            if value.dtype == pl.String:
+                value = next(texts)
             if value.null_count():
                 marks[number, value.is_null().to_numpy()] = NULL
                 value = value.fill_null(False if value.dtype == pl.Boolean else 0)
@@ -185,7 +188,8 @@ class OrderedRows:
         errors = () if pair.error is None else (pair.error.alias("failed"),)
         found = self._frame(sorted(attributes_of(term)), height).select(pair.value.alias("value"), *errors)
         failed = None if pair.error is None else found["failed"].is_not_null().to_numpy()
-        return found["value"], failed
+        value = found["value"]
+        return (value if attributes_of(term) else value.new_from_index(0, height)), failed
 
 
 def _masks(frame: pl.DataFrame, conditions: Mapping[int, pl.Expr], height: int) -> np.ndarray[Any, Any]:
@@ -197,6 +201,18 @@ def _masks(frame: pl.DataFrame, conditions: Mapping[int, pl.Expr], height: int) 
     for number, true in zip(conditions, frame.select_seq(*conditions.values()).get_columns(), strict=True):
         masks |= true.to_numpy().astype(type_) << type_.type(number)
     return masks
+
+
+def _text_numbers(columns: Sequence[pl.Series]) -> Iterator[pl.Series]:
+    """Columns of texts as numbers that compare as the texts do, by code point."""
+    if not columns:
+        return
+    texts = pl.concat(columns)
+    numbers = texts.cast(pl.Enum(texts.drop_nulls().unique().sort())).to_physical().cast(pl.Int64)
+    start = 0
+    for column in columns:
+        yield numbers.slice(start, len(column))
+        start += len(column)
 
 
 def taken(column: pl.Series, places: Int64Array) -> pl.Series:

@@ -18,11 +18,11 @@ FEW: Final = 8
 
 def states_told(arrays: PatternArrays) -> int:
     """The states, as a mask, in which all threads with one last row have the same registers. None where limits name
-    rows in which they differ, and where no search is long.
+    rows in which they differ or conditions end threads before their row is there, and where no search is long.
     """
     node, variables = arrays.tables.node, arrays.variable.tolist()
     rows = longest(node.pattern)
-    if (rows is not None and rows <= FEW) or len(variables) > MOST_STATES:
+    if (rows is not None and rows <= FEW) or len(variables) > MOST_STATES or arrays.tables.demands:
         return 0
     whole = Point(None, "last"), Point(None, "first")
     if any((limit.later, limit.earlier) != whole for limit in node.limits):

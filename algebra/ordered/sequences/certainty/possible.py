@@ -57,19 +57,7 @@ class Known:
         condition = self.prepared.conditions.get(variable)
         if condition is None:
             return frozenset((True,))
-        return self._outcomes(condition, at, matched)
-
-    def _outcomes(self, term: Term, at: int, matched: Matched) -> Outcomes:
-        """Those of the parts combined in every way, as if they did not depend on each other."""
-        match term:
-            case Call("and", args):
-                return _fold(_and, (self._outcomes(arg, at, matched) for arg in args))
-            case Call("or", args):
-                return _fold(_or, (self._outcomes(arg, at, matched) for arg in args))
-            case Call("not", (arg,)):
-                return frozenset(map(_not, self._outcomes(arg, at, matched)))
-            case _:
-                return self._of_atom(self.prepared.atoms[term], at, matched)
+        return combined(condition, lambda part: self._of_atom(self.prepared.atoms[part], at, matched))
 
     def _of_atom(self, atom: Atom, at: int, matched: Matched) -> Outcomes:
         if all(self._reads_known(name, at, matched) for name in atom.names):
@@ -198,6 +186,19 @@ class Known:
         if ahead:
             begin = max(self.count, last + 1)
             yield from range(begin, begin + self.prepared.back + 1)
+
+
+def combined(condition: Term, of_part: Callable[[Term], Outcomes]) -> Outcomes:
+    """What a condition can be: outcomes of its parts combined in every way, as if they did not depend on each other."""
+    match condition:
+        case Call("and", args):
+            return _fold(_and, (combined(arg, of_part) for arg in args))
+        case Call("or", args):
+            return _fold(_or, (combined(arg, of_part) for arg in args))
+        case Call("not", (arg,)):
+            return frozenset(map(_not, combined(arg, of_part)))
+        case _:
+            return of_part(condition)
 
 
 def _holds(outcomes: Outcomes) -> bool:
