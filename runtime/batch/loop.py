@@ -98,11 +98,12 @@ class Runner:
             aside = _by_query(evaluation.increments.values())
             self._commit(batch, state, ingested, aside)
         self.state = state
-        rows = {name: result.counts.rows_in for name, result in ingested.items()}
-        files = {} if batch.intent.offer.pushed else batch.intent.offer.files  # else not all rows are theirs
-        self.executor.tuner.ended(files, rows, sum(seconds.values()))
-        self.executor.forget(state.paths())
-        return self._report(batch, ingested, evaluation, freed, aside, seconds)
+        with _Step("report", {}):
+            rows = {name: result.counts.rows_in for name, result in ingested.items()}
+            files = {} if batch.intent.offer.pushed else batch.intent.offer.files  # else not all rows are theirs
+            self.executor.tuner.ended(files, rows, sum(seconds.values()))
+            self.executor.forget(state.paths())
+            return self._report(batch, ingested, evaluation, freed, aside, seconds)
 
     def intakes(self, clock: int, *, joining: bool = False) -> dict[str, Intake]:
         """What admission of the next batch needs, per stream; the clock in microseconds."""

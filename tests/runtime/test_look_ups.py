@@ -478,3 +478,19 @@ def test_what_memory_does_not_hold_is_read_as_before(cache_bytes: int, monkeypat
         assert len(session.results("Pairs")) == 1
         assert bool(executor.cache.rows) == bool(cache_bytes)
         assert executor.cache._bytes <= cache_bytes
+
+
+def test_what_is_read_elsewhere_is_not_held_once_it_is_written() -> None:
+    facts = tg.program(Pairs=queries()["Pairs"]).facts
+    elsewhere, here = lower(facts).buffers
+    with Session(facts, sources=SOURCES) as session:
+        executor = session._runner.executor
+        assert isinstance(executor, EmbeddedExecutor)
+        executor._pending.read_elsewhere.add(elsewhere.id)
+        session.push("L", [("k7", 1, 1.0)])
+        session.push("R", [("k7", 2, 1.0)])
+        session.step()
+        segments = session._runner.state.segments
+        of, others = ({segment.path for segment in segments[buffer.id]} for buffer in (elsewhere, here))
+        assert of
+        assert others == set(executor.cache.rows)

@@ -198,18 +198,29 @@ def test_either_search_goes_on_from_what_the_other_has_kept(monkeypatch: pytest.
         assert same(found(rng, case), meant(case)), seed
 
 
-def test_what_is_known_not_to_come_counts_as_long_as_limits_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """C reads A alone, and A is there: the rule knows that there is no match, and would keep no row."""
+#: C reads the first row alone, and that is there: the rule knows that there is no match.
+HOPELESS: Any = {
+    "A": lambda m: m.A.v > 0,
+    "B": lambda m: m.B.v > 0,
+    "C": lambda m: m.rows.first().v > 5,
+}
+
+
+@pytest.mark.parametrize(("pattern", "matches", "first"), [("A B+ C", "any", 2), ("(A | B)+ C", "contiguous", 1)])
+def test_what_is_known_not_to_come_counts_as_long_as_limits_can_be_kept(
+    pattern: str, matches: Any, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no row is skipped, the rule would keep no row."""
     none = UNTYPED.sequences(
-        "A B+ C", by="k", order="t", tie="n", define={"C": lambda m: m.A.v > 5}, matches="any", within=9, per_start=2
+        pattern, by="k", order="t", tie="n", define=HOPELESS, matches=matches, within=9, per_start=2
     )
     monkeypatch.setattr(operators, "compiled_search", lambda node: None)
-    case = Searched(none._node, tuple((1, at, at, 1, 0.0) for at in range(4)))
+    case = Searched(none._node, tuple((1, at, at, 1, 0.0) for at in range(2 * first)))
     operator = operator_of(case.node)
-    for row in case.rows[:2]:
+    for row in case.rows[:first]:
         operator, _ = operator.step([frame([row])], row[1] - 1, row[1])
     with pytest.raises(EvaluationError, match="TG307 the row at 0 where k = 1 begins more than 2 matches") as raised:
-        operator.step([frame(case.rows[2:])], 1, 3)
+        operator.step([frame(case.rows[first:])], first - 1, 2 * first - 1)
     assert meant(case) == str(raised.value)
 
 
@@ -218,12 +229,20 @@ def frame(rows: Sequence[Event]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=schema, orient="row")
 
 
-def test_a_partition_without_new_rows_is_let_go_when_its_window_is_over() -> None:
-    """Kernels do not search for least distances."""
-    far = sequences(
-        "A B", within=5, limits=lambda m: m.B.t - m.A.t >= 2, define={"B": lambda m: m.A.v > 1}, per_start=9
-    )
-    with tg.program(R=far).session() as session:
+@pytest.mark.parametrize(
+    "relation",
+    [
+        sequences("A B", within=5, limits=lambda m: m.B.t - m.A.t >= 2, define={"B": lambda m: m.A.v > 1}, per_start=9),
+        sequences("(A | B)+ C", within=5, matches="contiguous", define=HOPELESS, per_start=9),
+    ],
+    ids=["any", "contiguous"],
+)
+def test_a_partition_without_new_rows_is_let_go_when_its_window_is_over(
+    relation: tg.Relation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the second pattern nothing is decided then: its rows are kept for the limit alone."""
+    monkeypatch.setattr(operators, "compiled_search", lambda node: None)
+    with tg.program(R=relation).session() as session:
         session.push("E", rows_of("11"))
         kept = []
         for until in (1, 5, 6):
@@ -347,6 +366,14 @@ def test_beginnings_that_limits_have_ended_are_searched_no_more() -> None:
     assert len(told.run({"E": rows_of("1" + 25 * "2" + "3")})["R"].rows()) == 1
 
 
+def test_beginnings_that_a_row_has_ended_are_searched_no_more() -> None:
+    """The row that must not come has come: without a look at it 2^25 beginnings are searched, and none is a match."""
+    ended = {"limits": lambda m: m.C.t - m.A.t >= 2, "define": {"N": lambda m: m.N.v == 4}}
+    assert isinstance(tables_of(sequences("A !N B+ C", within=99, **ended)._node), str)
+    told = tg.program(R=sequences("A !N B+ C", within=99, per_start=3, **ended))
+    assert told.run({"E": rows_of("14" + 25 * "2" + "3")})["R"].rows() == []
+
+
 def test_matches_that_are_limited_are_listed_where_they_are_counted() -> None:
     """Else the error would come or not as the plan is."""
 
@@ -421,6 +448,7 @@ def told(relation: tg.Relation) -> list[str]:
 DOUBLES = "so every row may double the matches that begin with one; per_start=1000 stops the program there (TG307)"
 OR = {"A": lambda m: m.A.v > 1, "B": lambda m: m.B.v < 5}
 LESS = {"A": lambda m: m.A.v > 5, "B": lambda m: (m.B.v <= 5) & (m.B.v > m.A.v)}
+ENDS = {"A": lambda m: m.A.v > 5, "B": lambda m: m.B.v < 2, "C": lambda m: m.C.v > 3}
 
 
 @pytest.mark.parametrize(
@@ -457,6 +485,10 @@ LESS = {"A": lambda m: m.A.v > 5, "B": lambda m: (m.B.v <= 5) & (m.B.v > m.A.v)}
         (sequences("A* B*", matches="contiguous", within=9, define=OR), []),
         (sequences("A (B | C)", within=9), []),
         (sequences("A B+ C", matches="preferred"), []),
+        (
+            sequences("(A | B | C)+", matches="next", within=9, define=ENDS),
+            ["no limit: a row may have one variable or another in (A | B | C)+, which has no upper bound,", DOUBLES],
+        ),
     ],
 )
 def test_it_is_explained_where_matches_may_explode(relation: tg.Relation, says: list[str]) -> None:

@@ -118,6 +118,30 @@ def test_no_batch_writes_a_large_state_whole() -> None:
     assert max(whole.written) > KEYS // 2, "what it was before"
 
 
+def test_deltas_that_go_are_not_merged_with_those_that_stay() -> None:
+    """The last of those that go is smaller than the first slice: else it would become part of that."""
+    run, few = Run(), 20
+    run.batch(np.arange(KEYS))
+    run.batch(np.arange(KEYS - few))
+    old = 0
+    for number in range(60):
+        run.batch((np.arange(few) + number * few) % KEYS)
+        assert run.kept is not None
+        if (renewal := run.kept.renewal) is not None:
+            assert renewal.left.first > 0
+            if not old:
+                old = renewal.old
+                sizes = [delta.rows for delta in run.kept.part]
+                assert sizes[old - 1] < slicing.SLICE <= sizes[old] < slicing.MERGED
+        elif old:
+            break
+        run.check()
+    assert old
+    assert run.kept is not None
+    assert run.kept.renewal is None, "it has come to its end"
+    run.check()
+
+
 @pytest.mark.parametrize(
     ("bounds", "renewals"),
     [(tg.hopping(60 * ARRIVING, every=20 * ARRIVING), 10), (tg.session(2 * KEYS), 0), (tg.session(10**6), 0)],

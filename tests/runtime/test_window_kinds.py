@@ -328,6 +328,26 @@ def test_what_is_kept() -> None:
     assert "totals: keys(S by k)" in told
 
 
+@pytest.mark.parametrize("align", ["epoch", "first"])
+def test_the_last_pane_stays_however_progress_comes(align: Any) -> None:
+    """Windows without rows are counted on from it when the next row comes."""
+    told = tg.program(R=windows(tg.hopping(12, every=4, empty=True, align=align), n=tg.count()))
+    results, kept = [], set[int]()
+    for steps in (range(10, 40), ()):
+        with told.session() as session:
+            session.push("S", at(9))
+            for until in steps:
+                session.advance("S", until)
+                session.step()
+                kept.add(session.live_rows()["R: state"])
+            session.push("S", at(41))
+            session.advance("S", 60)
+            session.step()
+            results.append(found(session.results("R")))
+    assert kept == {1}
+    assert results[0] == results[1]
+
+
 # --- calendars --------------------------------------------------------------------------------------------------------
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -375,6 +395,9 @@ def test_a_day_that_begins_as_the_clock_changes() -> None:
     assert rows == [
         (utc(2011, 12, 29, 10), utc(2011, 12, 30, 10), 2),
         (utc(2011, 12, 30, 10), utc(2011, 12, 31, 10), 1),
+    ]
+    assert in_calendar(tg.calendar("day", zone="Pacific/Apia"), utc(2011, 12, 30, 10)) == [
+        (utc(2011, 12, 29, 10), utc(2011, 12, 30, 10), 1)
     ]
 
 

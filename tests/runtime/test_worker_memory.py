@@ -25,8 +25,8 @@ from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.spark.tasks import held, still
-from tidegate.runtime.engines.spark.tasks.held import HeldOperator, HeldOperators, HeldTables, held_of
-from tidegate.runtime.engines.spark.tasks.running import Tasks, run_each, run_tasks
+from tidegate.runtime.engines.spark.tasks.held import HeldOperator, HeldOperators, HeldTables, held_of, packed
+from tidegate.runtime.engines.spark.tasks.running import Tasks, run_packed, run_tasks
 from tidegate.runtime.ordered import state as ordered_state
 from tidegate.runtime.ordered.state import Delta, Part
 from tidegate.runtime.state.store.interface import FileRef
@@ -380,11 +380,12 @@ def test_what_the_tasks_of_a_job_share_is_read_once(monkeypatch: pytest.MonkeyPa
 
 def test_what_a_worker_has_loaded_is_left_still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(still, "_tasks", count(1))
+    monkeypatch.setattr(held, "_SHARED", OrderedDict())
     frozen = []
     try:
         for _ in range(9):
             gc.unfreeze()
-            list(run_each([one], []))
+            list(run_packed(packed([one]), []))
             frozen.append(gc.get_freeze_count() > 0)
     finally:
         gc.unfreeze()

@@ -91,8 +91,8 @@ GROUP = Group(
         bug(
             "rows of a committed batch wait once its callback failed",
             "runtime/engines/embedded/batches.py",
-            "if error.code == CALLBACK_FAILED:  # after the commit: what was given is in it\n                self.given.read()",
-            "pass",
+            "                setup.read(reading)\n                given.read()\n        setup",
+            "                setup.read(reading)\n        given.read()\n        setup",
         ),
         bug(
             "a frame is what it is when a batch reads it",

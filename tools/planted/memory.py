@@ -9,7 +9,7 @@ SEGMENTS = "runtime/state/segments.py"
 
 GROUP = Group(
     "memory",
-    ("tests/runtime/faults/test_memory.py",),
+    ("tests/runtime/faults/test_memory.py", "tests/runtime/faults/test_memory_in_operators.py"),
     (
         bug(
             "memory is said as damage",
@@ -42,6 +42,24 @@ GROUP = Group(
             "runtime/state/checkpoint.py",
             '            with memory_errors(f"opening {store.where}"):\n',
             "            if True:\n",
+        ),
+        bug(
+            "memory that a user's operator is refused is its mistake",
+            "runtime/ordered/process/checks.py",
+            "        if is_out_of_memory(error):\n            raise\n",
+            "",
+        ),
+        bug(
+            "a batch that failed before its commit has what was given",
+            "runtime/engines/embedded/batches.py",
+            "(last := setup.checkpoint.manifest) is not None and last.seq == batch.seq",
+            "setup.checkpoint.manifest is not None",
+        ),
+        bug(
+            "tasks do not say that what they share does not fit",
+            "runtime/engines/spark/tasks/running.py",
+            "    with reporting() as failed:\n        yield from run_each(shared_of(works), texts)\n",
+            "    shared = shared_of(works)\n    with reporting() as failed:\n        yield from run_each(shared, texts)\n",
         ),
     ),
 )

@@ -179,10 +179,10 @@ GROUP = Group(
             "(order == 0 and not (low[1] or high[1]))",
         ),
         bug(
-            "a choice need not come again",
+            "variables that are far apart are no choice",
             GROWTH,
-            "        source in _reached(one.target, steps)\n        and source in _reached(other.target, steps)\n        and not",
-            "        not",
+            "combinations(its, 2)",
+            "zip(its, its[1:], strict=False)",
         ),
         bug(
             "what ends is endless",

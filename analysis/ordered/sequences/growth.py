@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -23,7 +22,7 @@ def growing(node: Sequences) -> tuple[str, ...]:
     no such.
 
     Where rows may be skipped, each is in a match or not: those are all that have no upper bound. Else those of them in
-    which a row has a choice of variables, and both ways lead on to the same choice.
+    which a row has a choice of variables: what is repeated has the same choice again, after both.
     """
     selection = node.selection
     if not isinstance(selection, EveryMatch):
@@ -40,7 +39,7 @@ def is_endless(part: Repetition) -> bool:
 
 
 def _has_choices(node: Sequences, part: Repetition) -> bool:
-    """Whether a row may have either of two variables, with the same choice to come after both."""
+    """Whether a row may have either of two variables."""
     of = labelled_automaton(automaton(part))
     if of is None:
         return True
@@ -48,22 +47,10 @@ def _has_choices(node: Sequences, part: Repetition) -> bool:
     for step in of.steps:
         steps.setdefault(step.source, []).append(step)
     return any(
-        source in _reached(one.target, steps)
-        and source in _reached(other.target, steps)
-        and not _exclude(node, of.labels[one.label], of.labels[other.label])
-        for source, its in steps.items()
+        not _exclude(node, of.labels[one.label], of.labels[other.label])
+        for its in steps.values()
         for one, other in combinations(its, 2)
     )
-
-
-def _reached(state: int, steps: Mapping[int, Sequence[LabelledStep]]) -> set[int]:
-    """The states to which steps lead from one, with itself."""
-    found, waiting = {state}, [state]
-    while waiting:
-        new = {step.target for step in steps.get(waiting.pop(), ())} - found
-        found |= new
-        waiting += new
-    return found
 
 
 def _exclude(node: Sequences, one: str, other: str) -> bool:

@@ -16,7 +16,7 @@ from tidegate.runtime.engines.embedded.file_polling import FilePolling
 from tidegate.runtime.engines.embedded.pending_input import PendingInput
 from tidegate.runtime.engines.notices import Notices
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.engines.setup import CALLBACK_FAILED, FoundFiles, Setup
+from tidegate.runtime.engines.setup import FoundFiles, Setup
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.state.inputs.positions import Offer
 from tidegate.runtime.state.manifest import Engine
@@ -84,10 +84,6 @@ class SessionBatches:
         self.is_running = True
         try:
             report = self._committed(fresh, ahead)
-        except QueryError as error:
-            if error.code == CALLBACK_FAILED:  # after the commit: what was given is in it
-                self.given.read()
-            raise
         finally:
             self.is_running = False
         if self.options.on_batch is not None:
@@ -106,10 +102,14 @@ class SessionBatches:
             self.polling.read_ahead(fresh, reading)
         advances = given.advances | setup.ended(setup.read_by(reading, fresh)) | given.ended()
         waiting = setup.waiting(reading, fresh)
-        report = self.runner.run(batch, Work(arrivals, advances, given.close_at, given.declared, waiting))
-        setup.read(reading)
+        try:
+            report = self.runner.run(batch, Work(arrivals, advances, given.close_at, given.declared, waiting))
+        finally:
+            # A batch that fails after its commit, as where a callback does, has what was given all the same.
+            if (last := setup.checkpoint.manifest) is not None and last.seq == batch.seq:
+                setup.read(reading)
+                given.read()
         setup.compactions.after(report)
-        given.read()
         return report
 
     def process(self, display: LiveDisplay) -> Reports:

@@ -33,6 +33,7 @@ from tidegate.runtime.ordered.process.conforming import (
     wrong,
 )
 from tidegate.runtime.ordered.row_arrays import PARTITION, counts
+from tidegate.runtime.state.errors import is_out_of_memory
 
 #: The step of an operator: events, tables and how far all events are there, to rows and tables.
 Step = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame], Reach], object]
@@ -58,6 +59,8 @@ def called(
     try:
         returned = step(events, state, reach)
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         raise failed(what, "step", type(node.operator).step, error, _missed(node, error)) from error
     if kept := values_beside_fields(node.operator):
         raise wrong(

@@ -381,6 +381,15 @@ def opened(one: Scenario, store: Store, clock: Callable[[], dt.datetime] = lambd
     )
 
 
+def give(session: Session, step: Step) -> None:
+    """The rows and the progress of a step, for the next batch."""
+    for name, rows in step.rows.items():
+        if rows:
+            session.push(name, rows)
+    for name, reached in step.advances.items():
+        session.advance(name, {"t": reached})
+
+
 def go_on(one: Scenario, store: Store, until: int | None = None) -> None:
     """Open the checkpoint and do the steps that are not done; what a crash leaves behind stays as it is."""
     done = 0
@@ -388,11 +397,7 @@ def go_on(one: Scenario, store: Store, until: int | None = None) -> None:
         last = inspect(store).manifest
         done = 0 if last is None else last.seq
         for step in one.steps[done:until]:
-            for name, rows in step.rows.items():
-                if rows:
-                    session.push(name, rows)
-            for name, reached in step.advances.items():
-                session.advance(name, {"t": reached})
+            give(session, step)
             session.step()
             done += 1
 

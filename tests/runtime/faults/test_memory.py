@@ -9,21 +9,20 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pytest
 
 import tidegate as tg
 from tests.runtime.faults.faulty import READS, WRITES, FaultyStore, is_example
-from tests.runtime.faults.scenarios import again, go_on, opened, outcome, scenario, undisturbed
+from tests.runtime.faults.refused import REFUSALS, Refuses, told
+from tests.runtime.faults.scenarios import again, give, go_on, opened, outcome, scenario, undisturbed
 from tests.shards import cases
-from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.batch.garbage import Garbage
 from tidegate.runtime.batch.increments import Evaluation
 from tidegate.runtime.batch.loop import Runner
@@ -35,32 +34,6 @@ from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.memory import MemoryStore
 
 NAME = "chain of queries"
-REFUSALS: dict[str, Callable[[], BaseException]] = {
-    "python": MemoryError,
-    "arrow": lambda: pa.ArrowMemoryError("malloc of size 64 failed"),
-    "numpy": lambda: np._core._exceptions._ArrayMemoryError((2**40,), np.dtype(np.int64)),  # type: ignore[attr-defined]
-    "parquet": lambda: OSError("std::bad_alloc"),
-    "system": lambda: OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
-    "polars": lambda: pl.exceptions.ComputeError("memory allocation of 8 bytes failed"),
-    "thread": lambda: RuntimeError("can't start new thread"),
-}
-
-
-class Refuses:
-    """One use of an operation of the store is refused memory."""
-
-    def __init__(self, operation: str, kind: str, skip: int = 0) -> None:
-        self.operation, self.kind, self.skip = operation, kind, skip
-        self.uses = 0
-        self.path = ""
-
-    def __call__(self, operation: str, path: str) -> None:
-        if operation == self.operation:
-            self.uses += 1
-            if self.uses == self.skip + 1:
-                self.path = path
-                error = REFUSALS[self.kind]()
-                raise error
 
 
 @pytest.mark.parametrize("kind", sorted(REFUSALS))
@@ -97,14 +70,6 @@ def test_a_segment_that_does_not_fit_is_not_damaged(tmp_path: Path, kind: str) -
     with pytest.raises(StateError) as caught:
         read_segments(FaultyStore(store, Refuses("read_table", kind)), [segment])
     assert caught.value.code == DATA
-
-
-def told(run: Callable[[], object]) -> TidegateError | None:
-    try:
-        run()
-    except TidegateError as error:
-        return error
-    return None
 
 
 @pytest.mark.parametrize("operation", [*WRITES, *READS, "lock"])
@@ -165,10 +130,7 @@ def test_memory_that_is_refused_in_any_step(monkeypatch: pytest.MonkeyPatch, ste
     else:
         with opened(one, again(store)) as session:
             monkeypatch.setattr(place, name, refused)
-            for stream, rows in one.steps[2].rows.items():
-                session.push(stream, rows)
-            for stream, reached in one.steps[2].advances.items():
-                session.advance(stream, {"t": reached})
+            give(session, one.steps[2])
             found = told(session.step)
             if found is not None and step not in {*LAST, "commit"}:
                 session.step()
@@ -181,6 +143,24 @@ def test_memory_that_is_refused_in_any_step(monkeypatch: pytest.MonkeyPatch, ste
         assert found.hint
     go_on(one, again(store))
     assert outcome(one, again(store)) == undisturbed(NAME)
+
+
+def test_a_batch_that_is_committed_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its report is refused memory: what was pushed is in it all the same."""
+    e = tg.stream("E", "k bigint, t bigint", progress="t")
+
+    def refused(*_: object) -> None:
+        raise MemoryError
+
+    with tg.program(Out=e.select("k", "t")).session() as session:
+        session.push("E", [(1, 1), (2, 2)])
+        session.advance("E", 2)
+        with monkeypatch.context() as patched:
+            patched.setattr(Runner, "_report", refused)
+            with pytest.raises(StateError, match="TG510"):
+                session.step()
+        session.step()
+        assert session.counts["E"].accepted == len(session.results("Out")) == 2
 
 
 @pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
@@ -203,12 +183,12 @@ import resource, sys
 from tests.runtime.faults.test_memory import large, pushed
 from tidegate.algebra.errors import TidegateError
 given = pushed()
-large(sys.argv[1] + "-before", given[:1])  # whatever is loaded or compiled at first use is there
+large(sys.argv[1] + "-before", given[:1], sys.argv[3])  # whatever is loaded or compiled at first use is there
 pages = int(open("/proc/self/statm").read().split()[0])
 most = pages * resource.getpagesize() + (int(sys.argv[2]) << 20)
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
 try:
-    large(sys.argv[1], given)
+    large(sys.argv[1], given, sys.argv[3])
 except TidegateError as error:
     print(error.code)
 else:
@@ -227,43 +207,66 @@ def pushed() -> list[dict[str, pa.Table]]:
     return [{"E": pa.table({"k": k, "t": k}), "F": pa.table({"k": k - ROWS // 2, "t": k})} for k in keys]
 
 
-def large(place: str | Path, batches: Sequence[Mapping[str, pa.Table]]) -> tuple[int, int]:
-    """Batches of a join, in a directory, from the one on that is to be done: rows of results and their sum."""
-    e, f = tg.stream("E", "k bigint, t bigint", progress="t"), tg.stream("F", "k bigint, t bigint", progress="t")
+def relations() -> dict[str, tg.Relation]:
+    """A join, and operators that gather rows in order of time, each of which keeps something of all keys."""
+    e, f = (tg.stream(name, "k bigint, t bigint", progress="t") for name in "EF")
     a, b = e.as_("a"), f.as_("b")
-    made = tg.program(Out=a.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 2 * ROWS).select(k=a.k, t=b.t))
+    model = tg.context_model("Model", by="k", default="calm", contexts=("busy",))
+    model = model.initiate("busy", when=e.where(e.k % 2 == 0)).terminate("busy", when=f.where(f.k % 3 == 0))
+    absent: Any = {"A": e.k >= 0, "B": e.k < 0}
+    return {
+        "join": a.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 2 * ROWS).select(k=a.k, t=b.t),
+        "over": e.over(by="k", order="t", before=tg.lag(e.t), n=tg.row_number()),
+        "windows": e.windows(tg.hopping(2 * ROWS, every=ROWS), by="k").agg(n=tg.count()).rename(end="t"),
+        "sequences": e.sequences(f"A !B[{ROWS}]", by="k", order="t", define=absent).rename(detected="t"),
+        "ranks": e.with_(end=tg.ceil(e.t, ROWS)).top_k(1, by=("end", "k"), order=tg.desc("t")),
+        "ticks": e.ticks(ROWS, by="k", within=2 * ROWS).rename(tick="t"),
+        "asof": b.asof_join(a, by="k").select("b.k", t="b.t", before="a.t"),
+        "contexts": f.in_context(model, "busy"),
+    }
+
+
+def large(place: str | Path, batches: Sequence[Mapping[str, pa.Table]], of: str) -> tuple[int, int]:
+    """Batches in a directory, from the one on that is to be done: rows of results and the sum of their keys."""
+    made = tg.program(Out=relations()[of])
+    streams = {stream.name for stream in made.facts.program.inputs}
     with made.session(checkpoint=place) as session:
         manifest = inspect(LocalStore(place)).manifest
         for number in range(0 if manifest is None else manifest.seq, len(batches)):
-            for name, rows in batches[number].items():
-                session.push(name, rows)
+            for name in sorted(streams):
+                session.push(name, batches[number][name])
                 session.advance(name, {"t": (number + 1) * ROWS - 1})
             session.step()
         found = session.table("Out").arrow()
         return found.num_rows, int(np.asarray(found.column("k")).sum())
 
 
+#: What the join has.
+JOINED = 700_000, sum(range(700_000))
 #: MiB beyond what the process has when it begins. With the least it can hold no batch.
 ROOMS = (8, 24, 40, 120)
 
 
-def test_a_limited_address_space(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of", cases([(name,) for name in relations()], lambda of: of == "join"))
+def test_a_limited_address_space(of: str, tmp_path: Path) -> None:
     """The process says TG510, at one of the limits at least, unless Polars aborts it; never that something is damaged.
     What was committed is whole, and the next process goes on.
     """
-    said = [under_a_limit(tmp_path / str(room), room) for room in ROOMS]
+    whole = JOINED if of == "join" else large(tmp_path / "whole", pushed(), of)
+    assert whole[0] > ROWS
+    said = [under_a_limit(tmp_path / str(room), room, of, whole) for room in ROOMS]
     assert set(said) <= {"TG510", "done", "aborted"}, said
     assert "TG510" in said, said
 
 
-def under_a_limit(place: Path, room: int) -> str:
+def under_a_limit(place: Path, room: int, of: str, whole: tuple[int, int]) -> str:
     """What a process with so much room says, after another one has gone on from what it left."""
-    command = [sys.executable, "-X", "faulthandler", "-c", CHILD, str(place), str(room)]
+    command = [sys.executable, "-X", "faulthandler", "-c", CHILD, str(place), str(room), of]
     child = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if child.returncode == -signal.SIGABRT:
         assert ABORTED.search(child.stderr), child.stderr[-2000:]
         assert "/polars/" in child.stderr  # the stack that the fault handler shows
     else:
         assert child.returncode == 0, child.stderr[-2000:]
-    assert large(place, pushed()) == (700_000, sum(range(700_000)))
+    assert large(place, pushed(), of) == whole
     return "aborted" if child.returncode else child.stdout.strip()

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
+import tidegate as tg
 from tests.runtime.faults.on_files import (
     Answer,
     answer,
@@ -29,8 +31,9 @@ from tests.runtime.faults.on_files import (
     write_files,
 )
 from tests.runtime.faults.scenarios import OVER_FILES, scenario
+from tests.runtime.faults.test_memory import pushed, relations
 from tests.runtime.state.toy import damage_kinds
-from tidegate.runtime.state.errors import DATA, REPLAY, STORAGE, WRITER, StateError
+from tidegate.runtime.state.errors import DATA, MEMORY, REPLAY, STORAGE, WRITER, StateError
 from tidegate.runtime.state.failpoints import crash
 from tidegate.runtime.state.store.local import LocalStore
 from tools.kill_loop import python_workers
@@ -291,3 +294,61 @@ def test_workers_that_can_not_write(spark: SparkSession, tmp_path: Path) -> None
     assert caught.value.hint
     run_on_spark(one, tmp_path, spark)
     check("chain of queries", tmp_path)
+
+
+@contextlib.contextmanager
+def little_memory_for_workers(room: int) -> Iterator[None]:
+    """No Python worker of Spark, present or to come, gets so many bytes more than it has now."""
+    workers = [pid for pid, _ in python_workers(os.getpid())]
+    assert workers
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    for pid in workers:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+        resource.prlimit(pid, resource.RLIMIT_AS, (pages * resource.getpagesize() + room, most))
+    try:
+        yield
+    finally:
+        for pid, _ in python_workers(os.getpid()):
+            resource.prlimit(pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, most))
+
+
+@pytest.mark.parametrize("of", ["join", "over", "windows", "sequences", "asof"])
+def test_workers_that_have_no_memory(of: str, spark: SparkSession, tmp_path: Path) -> None:
+    """They say so, unless Polars aborts them; never that something is damaged. A new start goes on."""
+    made = tg.program(Out=relations()[of])
+    streams = sorted(stream.name for stream in made.facts.program.inputs)
+    for name in streams:
+        (tmp_path / "in" / name).mkdir(parents=True)
+        for number, batch in enumerate(pushed()[:2]):
+            path = tmp_path / "in" / name / f"{number}.parquet"
+            pq.write_table(batch[name], path)
+            os.utime(path, (1_600_000_000 + number,) * 2)
+
+    def run(place: Path) -> None:
+        made.start(
+            spark,
+            sources={name: tg.parquet(tmp_path / "in" / name, per_batch=1, delay=0, bounded=True) for name in streams},
+            sinks={"Out": tg.parquet_sink(place / "out")},
+            checkpoint=place / "state",
+            driver_bytes=0,
+        ).awaitTermination()
+
+    def keys(place: Path) -> list[int]:
+        return sorted(key for path in (place / "out").glob("*.parquet") for key in pq.read_table(path)["k"].to_pylist())
+
+    run(tmp_path / "whole")  # starts the workers, too
+    said = list[str]()
+    for room in (0, 8, 32):
+        place = tmp_path / str(room)
+        failure: BaseException | None = None
+        with little_memory_for_workers(room << 20):
+            try:
+                run(place)
+            except (StateError, StreamingQueryException) as error:
+                failure = error
+        if failure is not None:
+            said.append(failure.code if isinstance(failure, StateError) else str(failure))
+        run(place)
+        assert keys(place) == keys(tmp_path / "whole")
+    assert said
+    assert all(one == MEMORY or re.search("crashed|exited unexpectedly", one) for one in said), said

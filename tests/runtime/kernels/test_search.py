@@ -20,6 +20,7 @@ from tests.runtime.kernels.driver import (
 )
 from tests.runtime.kernels.reference import ALLEN, Match, Situation, Spec, compile_spec, matches, situations
 from tidegate.runtime.kernels.cells import NONE, Situations, arrange, find_triggers, purge
+from tidegate.runtime.kernels.counting import count_matches, tails_of
 from tidegate.runtime.kernels.event_runs import NEVER
 from tidegate.runtime.kernels.search import _reach, _relation, enumerate_matches
 from tidegate.runtime.kernels.search_plan import TE_TO, TS_FROM, Pattern, inverse, plan_steps, triggering
@@ -244,6 +245,30 @@ def test_tails_are_counted_as_they_are_enumerated(masks: dict[tuple[int, int], i
         tails, found = tails + run.tails, found + len(run.found)
     assert tails > 0
     assert found > 0
+
+
+def test_matches_of_the_increment_before_are_not_counted_again() -> None:
+    """The later B ends in the second increment, in which it could make a match with a B in C certain. That with the
+    earlier one was certain when the later one began, at the end of the first increment.
+    """
+    contains, begins_in = 1 << 4, 0b111 << 8
+    masks = {(0, 1): BEFORE, (1, 2): begins_in, (1, 3): AFTER, (2, 3): contains}
+    compiled = compile_spec(spec(4, masks, definition=(0, 1, 2, 1)), 3)
+    steps = plan_steps(compiled.pattern, np.array([[0, 1, 2, 3], [1, 2, 3, 0], [2, 1, 3, 0], [3, 1, 2, 0]]))
+    tail = tails_of(steps)[1]
+    assert tail is not None
+    numbers = []
+    for after, until, end in ((-1, 6, OPEN), (6, 12, 9)):
+        flat = [(1, 3), (2, 4), (6, end), (0, OPEN)]
+        ts, te = (np.array([one[side] for one in flat], dtype=np.int64) for side in (0, 1))
+        laid = Situations(3, np.array([0, 1, 3, 4]), ts, te, np.arange(4))
+        triggers = find_triggers(laid, compiled.from_start, compiled.from_end, after, until)
+        counted = count_matches(steps, tails_of(steps), laid, triggers, after, until)
+        assert counted.matches == len(enumerate_matches(steps, laid, triggers, after, until).detected)
+        numbers.append(counted.matches)
+    assert tail.quiet(triggers)
+    assert triggers.hit.tolist() == [2]
+    assert numbers == [1, 0]
 
 
 @pytest.mark.parametrize("seed", range(10))

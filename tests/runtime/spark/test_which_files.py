@@ -15,10 +15,13 @@ import tidegate as tg
 from tests.shards import cases
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.engines.spark.engine import RunningQuery
-from tidegate.runtime.engines.spark.input.which_files import FileSelection
+from tidegate.runtime.engines.spark.input.which_files import FileSelection, forget_what_has_gone
 from tidegate.runtime.state.failpoints import crash
+from tidegate.runtime.state.inputs.positions import Offer
+from tidegate.runtime.state.manifest import Engine
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.tuning.tuner import Tuner
+from tidegate.version import VERSION
 
 events = tg.stream("S", "k bigint, t bigint, a boolean", progress="t")
 program = tg.program(A=events.partition_by("k").derive(A=tg.situation(events.a)).A)
@@ -116,6 +119,19 @@ def test_a_run_over_what_is_there_ends_when_that_is_read(tmp_path: Path) -> None
         assert FileSelection(None).is_left(setup.directories)
 
 
+def test_an_intent_is_forgotten_when_a_file_of_it_has_gone(tmp_path: Path) -> None:
+    write(tmp_path / "in", range(3))
+    with program.session(sources=source(tmp_path / "in", None), checkpoint=tmp_path / "state") as session:
+        setup = session._setup
+        checkpoint, (first, *others) = setup.checkpoint, setup.unread()["S"]
+        begun = checkpoint.begin(0, Offer({"S": (first, *others)}), engine=Engine("spark", VERSION))
+        forget_what_has_gone(checkpoint)
+        assert checkpoint.pending == begun.intent
+        Path(first.path).unlink()
+        forget_what_has_gone(checkpoint)
+        assert checkpoint.pending is None
+
+
 # --- on Spark
 
 
@@ -189,17 +205,18 @@ def test_files_put_away_by_a_running_query(spark: SparkSession, tmp_path: Path) 
 
 
 @pytest.mark.spark
-def test_a_file_that_can_not_be_read_is_put_away(spark: SparkSession, tmp_path: Path) -> None:
-    """The batch that failed for it goes on without it."""
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_file_that_can_not_be_read_is_put_away(spark: SparkSession, tmp_path: Path, number: int) -> None:
+    """The batch that failed for it goes on without it, whether Spark's own batch begins with it or not."""
     write(tmp_path / "in")
-    bad = tmp_path / "in" / "part-02.parquet"
+    bad = tmp_path / "in" / f"part-{number:02}.parquet"
     bad.write_bytes(b"no Parquet")
     os.utime(bad, (1_700_000_000, 1_700_000_000))
     with pytest.raises(tg.QueryError, match="TG412"):
         on_spark(spark, tmp_path, 1)
     bad.unlink()
     query = on_spark(spark, tmp_path, 1)
-    assert counts(query.reports) == [(10, {})] * (FILES - 3)
+    assert counts(query.reports) == [(10, {})] * (FILES - 1 - number)
     assert published(tmp_path) == expected(tmp_path)
 
 

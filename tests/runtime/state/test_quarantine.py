@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 import tidegate as tg
+from tests.runtime.faults.faulty import FaultyStore
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.ingest.ingest import ingest_rows
 from tidegate.runtime.ingest.quarantine import kept_rows, quarantine_of, retention
 from tidegate.runtime.inspect.state_listing import list_state
@@ -112,6 +114,32 @@ def test_a_crash_loses_no_rejected_row(tmp_path: Path, failpoint: str, at: int) 
         rest = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "quarantine").rglob("*.parquet")}
     assert named <= rest
     assert len(rest - named) <= 4
+
+
+@pytest.mark.parametrize("operation", ["read_table", "write_table"])
+def test_a_merge_for_which_there_is_no_memory_is_made_when_the_batch_is_done_again(
+    tmp_path: Path, operation: str
+) -> None:
+    armed, refused = list[bool](), list[str]()
+
+    def before(used: str, path: str) -> None:
+        if armed and not refused and used == operation and path.startswith("quarantine/"):
+            refused.append(path)
+            raise MemoryError
+
+    facts = tg.program(Out=events.select("n", "t")).facts
+    store = FaultyStore(LocalStore(tmp_path), before)
+    with Session(facts, store, options=RunOptions(clock=lambda: BEGIN)) as session:
+        for n in range(3):
+            reject(session, n)
+        armed.append(True)
+        with pytest.raises(StateError, match="TG510"):
+            reject(session, 3)
+        assert refused
+        assert len(kept(tmp_path).files) == 3
+        session.step()
+        assert numbers(session) == list(range(4))
+        assert len(kept(tmp_path).files) == 1
 
 
 def test_a_stream_that_is_read_slowly_stays_as_it_was(tmp_path: Path) -> None:

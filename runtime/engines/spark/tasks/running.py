@@ -56,26 +56,28 @@ def tasks_as_rows(spark: SparkSession, given: Sequence[Tasks]) -> DataFrame:
 
 
 def run_packed(works: bytes, texts: Iterable[str]) -> Iterator[str]:
-    """`run_each` with works as they come to a worker."""
-    return run_each(shared_of(works), texts)
+    """In a worker: the summaries of tasks, one after the other, with works as they come there. To read them takes
+    memory, too.
+    """
+    with reporting() as failed:
+        yield from run_each(shared_of(works), texts)
+    yield from failed
 
 
 def run_each(works: Sequence[Work], texts: Iterable[str]) -> Iterator[str]:
-    """In a worker: the summaries of tasks, one after the other."""
-    with reporting() as failed:
-        for text in texts:
-            number, own = json.loads(text)
-            yield from works[number](own)
-    yield from failed
+    """The summaries of tasks; their errors leave it."""
+    for text in texts:
+        number, own = json.loads(text)
+        yield from works[number](own)
 
 
 @contextmanager
 def reporting() -> Iterator[list[str]]:
     """The block of a task. Its own errors do not leave it: their summary is in the list after it."""
     failed: list[str] = []
-    leave_still()
     try:
         with memory_errors("a task of Spark was at work"):
+            leave_still()
             yield failed
     except TidegateError as error:
         failed.append(failure_line(error))

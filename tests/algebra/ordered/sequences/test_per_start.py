@@ -99,6 +99,7 @@ def test_what_may_not_be_skipped() -> None:
     """A row with several variables doubles what is begun, also where no row is skipped."""
     assert least("(A | B)+", "a0 a1 a2", "contiguous", **EITHER) == 14
     assert least("(A | B)+", "a0 c1 a2 c3 a4", "next", **EITHER) == 14
+    assert least("(A | B)+ C", "a0 a1 a2", "next", **EITHER) == 8
     assert least("A B C", "a0 b1 b2 b3", "next") == 1
     assert least("A B C", "a0 b1 b2 b3", "contiguous") == 1
 
