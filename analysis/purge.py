@@ -18,10 +18,11 @@ from tidegate.analysis.state.kill import Kill, kills
 from tidegate.analysis.state.origins import Sources
 from tidegate.analysis.state.partner import Partner, partner
 from tidegate.analysis.zones.federation import Federation
-from tidegate.analysis.zones.zone import Matrix, Variable, Zone, is_copy, rounded
+from tidegate.analysis.zones.zone import Matrix, Variable, Zone, is_copy, reduced, rounded
 
-#: Of more streams not every pair is asked for partners: of a hundred, that would be 9,900.
-MOST_PAIRED = 16
+#: Of more streams not every pair is asked for partners: of a hundred, that would be 9,900. An interval sequence that is
+#: analysed as one zone has no more (`MOST_ENDS`).
+MOST_PAIRED = 32
 
 #: A rule pays where it frees rows at least so many times sooner than keep.
 SOONER = 2
@@ -102,11 +103,16 @@ def purge(facts: QueryFacts) -> Purge | None:
 def _related(zone: Zone, occurrences: Sequence[int]) -> list[tuple[int, int]]:
     """The pairs of occurrences whose instants the query or a stream relates, in both directions, in order.
 
+    Those between which something is stated, and those of a smallest set of constraints from which all others follow: an
+    operator states its constraints of its own attributes, which are hidden here.
+
     What the others demand follows step by step, if not always as soon; asking fewer partners frees no row too many.
     """
     known, pairs = set(occurrences), set[tuple[int, int]]()
-    for edge in zone.edges:
-        first, second = rounded(edge.w), rounded(edge.v)
+    instants = [row for row in zone.layout.rows if is_copy(row) and row[1] in known]
+    stated = [(rounded(edge.w), rounded(edge.v)) for edge in zone.edges]
+    followed = [(instants[w], instants[v]) for w, v, _ in reduced(zone.view(instants))]
+    for first, second in (*stated, *followed):
         if is_copy(first) and is_copy(second) and first[1] != second[1] and {first[1], second[1]} <= known:
             pairs |= {(first[1], second[1]), (second[1], first[1])}
     return sorted(pairs)

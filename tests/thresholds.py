@@ -64,6 +64,7 @@ THRESHOLDS = (
     Threshold("ordered.state", "MERGED", (1, 4)),
     Threshold("ordered.state", "_MOST_DELTAS", (1, 2)),
     Threshold("eval.purge_rows", "ROUNDS", (1,)),
+    Threshold("eval.purge_rows", "FEW_PAIRS", (-1, 4)),
     Threshold("ordered.partitions", "_CHUNKS", (1,)),
     Threshold("ordered.windows.queues", "LOOSE", (0, 2)),
     Threshold("ordered.sequences.found", "_NODES", (1, 2)),

@@ -46,14 +46,20 @@ class Partner:
 
         `told`: of intervals that have begun it is known which may; others begin later than the ends that have come.
         """
-        stream, other = self.streams
+        schema = self.streams[0].schema
+        limits = self.limits(b, told=told)
+        return FALSE if limits is None else conjunction([above(Attr(x), schema[x].type, limit) for x, limit in limits])
+
+    def limits(self, b: Progress, *, told: bool = False) -> list[tuple[str, Extended]] | None:
+        """The own instants x, each with what it has to be above for `may_come`; None where no partner comes."""
+        other = self.streams[1]
         if any(b[other.name, y] == INF for y in other.progress):
-            return FALSE
-        limits = [(x, b[other.name, y] - d) for x, y, d in self.ahead]
+            return None
+        limits: list[tuple[str, Extended]] = [(x, b[other.name, y] - d) for x, y, d in self.ahead]
         if told:
             assert other.begins is not None
             limits += [(x, b[other.name, other.begins.end] - d) for x, d in self.begun]
-        return conjunction([above(Attr(x), stream.schema[x].type, limit) for x, limit in limits])
+        return limits
 
     def holds(
         self, named: Naming, columns: tuple[frozenset[str], frozenset[str]], least: tuple[Least, Least] = ({}, {})
@@ -76,6 +82,10 @@ class Partner:
             call("le", Attr(own_least.get(x, x)), plus(Attr(named(y)), c, other[y].type)) for y, x, c in self.before
         ]
         return conjunction(parts)
+
+    def has_keys(self, columns: tuple[frozenset[str], frozenset[str]]) -> bool:
+        """Whether `holds` asks for equal keys."""
+        return any(a in columns[0] and b in columns[1] for a, b in self.keys)
 
     def window(self) -> Extended:
         """How long after its own instants a row waits at most for a first partner, while streams run side by side."""

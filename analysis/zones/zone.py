@@ -285,13 +285,16 @@ def reduced(matrix: Matrix) -> tuple[tuple[int, int, int], ...]:
     for members in classes.values():
         ring = [*members, members[0]] if len(members) > 1 else []
         kept += [(w, v, int(matrix[w, v])) for w, v in pairwise(ring)]
-    for w in classes:
-        for v in classes:
-            if w == v or matrix[w, v] >= NONE:
-                continue
-            between = (u for u in classes if u not in (w, v) and matrix[w, u] < NONE and matrix[u, v] < NONE)
-            if not any(matrix[w, u] + matrix[u, v] <= matrix[w, v] for u in between):
-                kept.append((w, v, int(matrix[w, v])))
+    # Of two hundred streams there are millions of paths.
+    first = np.array(list(classes), dtype=np.intp)
+    bounds = matrix[np.ix_(first, first)]
+    bounded = bounds < NONE
+    for k, w in enumerate(first):
+        paths = np.where(bounded[k][:, None] & bounded, bounds[k][:, None] + bounds, NONE)
+        paths[k] = NONE
+        np.fill_diagonal(paths, NONE)
+        shorter = bounded[k] & (bounds[k] < paths.min(axis=0))
+        kept += [(int(w), int(first[v]), int(bounds[k, v])) for v in np.flatnonzero(shorter) if v != k]
     return tuple(kept)
 
 

@@ -24,6 +24,7 @@ from tidegate.algebra.errors import Problem, QueryError, Site
 from tidegate.algebra.nodes import JoinKind, Node
 from tidegate.algebra.rewrites import rewrite
 from tidegate.analysis.ordered.match.order import MOST_EXACT, Statistics, best_order, cost_of, results
+from tidegate.analysis.ordered.match.restrictions import MOST_ENDS
 from tidegate.analysis.purge import MOST_PAIRED, Purge, purge
 from tidegate.runtime.program import Program
 
@@ -154,6 +155,28 @@ def test_of_many_streams_only_those_that_constraints_relate_are_asked_for_partne
     few = purge(chain(MOST_PAIRED).facts.queries[0])
     assert few is not None
     assert len(few.cases[0].partners) == MOST_PAIRED * (MOST_PAIRED - 1)
+
+
+def test_of_many_intervals_those_are_asked_that_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The constraints of a match are between its own attributes, and none is stated between two streams."""
+    monkeypatch.setattr("tidegate.analysis.purge.MOST_PAIRED", 5)
+    (case,) = purge_of(intervals_in_order(6)).cases
+    assert {(rule.occurrence, rule.counterpart) for rule in case.partners if rule.occurrence == 3} >= {(3, 2), (3, 4)}
+    assert len(case.partners) < 6 * 5
+
+
+def test_of_as_many_intervals_as_are_one_zone_all_are_asked() -> None:
+    assert MOST_PAIRED >= MOST_ENDS // 2
+
+
+def intervals_in_order(length: int) -> Program:
+    """A chain of the ends of one interval of each kind."""
+    rows = tg.stream("E", "kind string, a bigint, z bigint", progress="z", relations=lambda e: e.a < e.z)
+    given = [
+        rows.where(rows.kind == f"K{i}").select("a", "z").as_intervals(start="a", end="z", name=f"K{i}")
+        for i in range(length)
+    ]
+    return tg.program(R=tg.iseq(*(a.te < b.te for a, b in pairwise(given)), of=given, within=100))
 
 
 def after_the_first(length: int) -> Program:

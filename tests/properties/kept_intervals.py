@@ -11,11 +11,14 @@ from tidegate.algebra.ordered.match.node import Match
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
+from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.testkit.interval_executions import Arrival, Execution, IntervalExecution, arrivals
 from tidegate.runtime.testkit.interval_lists import interval_list
 
 
-def check_kept(case: Case, facts: ProgramFacts, tally: Tally, executions: Sequence[Execution]) -> None:
+def check_kept(
+    case: Case, facts: ProgramFacts, tally: Tally, executions: Sequence[Execution], purging: PurgeMode = "always"
+) -> None:
     """Once all that has happened up to an instant is known, no execution keeps fewer intervals than are stored.
 
     Every row comes at its end, its beginning before if the stream tells it, and partners are looked for after each
@@ -25,7 +28,7 @@ def check_kept(case: Case, facts: ProgramFacts, tally: Tally, executions: Sequen
     assert isinstance(query.node, Match)
     of = interval_list(query.node)
     running = {execution: IntervalExecution(of, execution) for execution in executions}
-    options = RunOptions(collect_garbage="exact", purging="always")
+    options = RunOptions(collect_garbage="exact", purging=purging)
     with Session(facts, options=options) as session:
         for instant, coming in _by_instant(case):
             rows = [row for row in case.rows["E"] if row["z"] == instant]

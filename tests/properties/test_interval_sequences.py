@@ -4,15 +4,17 @@ no more than they do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import pytest
 
 from tests.properties.drive import Tally
 from tests.properties.families import FAMILIES, Family, by_executions, seeds
 from tests.properties.kept_intervals import check_kept
-from tests.strategies.interval_sequences import random_interval_sequence_case
+from tests.strategies.interval_sequences import long_interval_sequence_case, random_interval_sequence_case
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import analyse
-from tidegate.runtime.testkit.interval_executions import Execution
+from tidegate.runtime.testkit.interval_executions import EXECUTIONS, Execution
 
 
 def test_executions_find_what_is_meant() -> None:
@@ -44,6 +46,20 @@ def test_no_more_intervals_are_stored_than_the_third_algorithm_keeps() -> None:
     assert tally.freed >= 200
 
 
+@pytest.mark.parametrize("length", [10, 18])
+def test_of_long_sequences_no_more_is_stored_either(length: int) -> None:
+    """At no instant, with what the plan chooses by itself."""
+    tally = _kept_of_long(length, range(1), begins=True)
+    assert tally.freed >= length
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("begins", [True, False])
+@pytest.mark.parametrize("length", range(2, 19))
+def test_of_sequences_of_every_length_no_more_is_stored(length: int, begins: bool) -> None:
+    _kept_of_long(length, range(1, 5), begins=begins)
+
+
 def test_results_do_not_depend_on_what_is_known_of_beginnings() -> None:
     family = FAMILIES["iseq-begun"]
     for seed in seeds(40):
@@ -62,4 +78,12 @@ def _kept(cases: int, executions: Sequence[Execution], *, begins: bool) -> Tally
         except QueryError:
             continue
         check_kept(case, facts, tally, executions)
+    return tally
+
+
+def _kept_of_long(length: int, cases: Iterable[int], *, begins: bool) -> Tally:
+    tally, executions = Tally(), EXECUTIONS if begins else EXECUTIONS[:2]
+    for seed in cases:
+        case = long_interval_sequence_case(seed, length, begins=begins)
+        check_kept(case, analyse(case.program), tally, executions, "planned")
     return tally

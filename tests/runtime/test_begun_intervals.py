@@ -14,6 +14,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.runtime.batch import garbage
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
+from tidegate.runtime.eval import purge_rows
 from tidegate.runtime.state.errors import StateError
 
 if TYPE_CHECKING:
@@ -132,10 +133,12 @@ def test_the_end_to_come_may_be_any_that_is_left() -> None:
             assert stored(run.live_rows) == left
 
 
-def test_the_least_end_to_come_is_no_more_than_a_partner_asks_for() -> None:
-    """A waits for C, and for a B that ends up to 5 after it begins. One has come, at 2, so that A has to end by 12: it
-    may, though it could last until 15.
+@pytest.mark.parametrize("few", [purge_rows.FEW_PAIRS, -1])
+def test_the_least_end_to_come_is_no_more_than_a_partner_asks_for(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether pairs are compared one by one, or joined. A waits for C, and for a B that ends up to 5 after it begins.
+    One has come, at 2, so that A has to end by 12: it may, though it could last until 15.
     """
+    monkeypatch.setattr(purge_rows, "FEW_PAIRS", few)
     a, b, c = kinds(events(), *"ABC")
     ends = (b.te <= a.ts + 5, b.te < a.te, a.te <= b.te + 10, a.te < c.te, c.te <= a.te + 20)
     program = tg.program(R=tg.iseq(a.ts < b.te, *ends, of=(a, b, c), within=60))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
+from tidegate.runtime.eval.purge_rows import ROUNDS
 from tidegate.runtime.plan.steps import PurgeMode
 
 orders = tg.stream("Orders", "id bigint, t bigint", progress="t")
@@ -121,6 +123,26 @@ def test_a_cascade_goes_on_in_one_sweep_where_a_row_lost_its_partner_after_it_wa
         session.step()
         # B's first row has no partner in C, and none can come: then A's first row has none in B.
         assert live(session) == {"A": 1, "B": 1, "C": 1}
+
+
+@pytest.mark.parametrize("forwards", [True, False])
+def test_a_long_cascade_goes_on_in_one_sweep_in_either_direction(forwards: bool) -> None:
+    """Each row needs one before it, by a key that no others have. The first of the chain is missing."""
+    number = ROUNDS + 3
+    streams = [tg.stream(f"S{n}", "a bigint, b bigint, t bigint", progress="t").as_(f"s{n}") for n in range(number)]
+    joined: tg.Relation = streams[0]
+    for one, other in pairwise(streams):
+        earlier, later = (one, other) if forwards else (other, one)
+        joined = joined.join(other, one.b == other.a, earlier.t <= later.t, later.t <= earlier.t + 1000)
+    program = tg.program(R=joined.select(t=streams[0].t))
+    with Session(program.facts, options=RunOptions(collect_garbage="exact", purging="always")) as session:
+        for n in range(number):
+            # Some row is there of each stream, so that a row goes for its neighbour alone.
+            key = 2 if n == (0 if forwards else number - 1) else 1
+            session.push(f"S{n}", [{"a": key, "b": key, "t": 100}])
+        advance(session, 100)
+        session.step()
+        assert sum(live(session).values()) == 1
 
 
 def test_a_partner_that_may_always_come_does_not_keep_a_row_that_lacks_another() -> None:

@@ -19,6 +19,36 @@ def random_interval_sequence_case(seed: int, *, begins: bool = False) -> Case:
     """
     rng = random.Random(f"interval sequence {seed}")
     points = rng.random() < 0.15
+    names = rng.sample("ABCD", rng.randint(2, 4))
+    used, roles = list(names), list(names)
+    if rng.random() < 0.3:
+        used.append(f"{names[0]} AS {names[0]}2")
+        roles.append(f"{names[0]}2")
+    window = rng.choice((1, 3, 5, 8, 12, 18))
+    text = f"EVENT ISEQ [{' AND '.join(_restrictions(rng, roles))}] ({', '.join(used)}; {window})"
+    return _case(seed, text, names, _rows(rng, names, points=points), points=points, begins=begins)
+
+
+def long_interval_sequence_case(seed: int, length: int, *, begins: bool = True) -> Case:
+    """A chain of one end of each of many kinds, and intervals of which most come in its order: so there are beginnings
+    of combinations of all lengths, of which few are completed.
+    """
+    rng = random.Random(f"long interval sequence {seed} {length}")
+    names = [chr(ord("A") + number) for number in range(length)]
+    chain = " < ".join(f"{name}.{rng.choice(('ts', 'te'))}" for name in names)
+    text = f"EVENT ISEQ [{chain}] ({', '.join(names)}; {3 * length})"
+    found: list[Row] = []
+    for first in range(0, 4 * length, 2 * length):
+        for place, name in enumerate(names):
+            for _ in range(rng.choice((0, 1, 1, 1, 2))):
+                start = first + 2 * place + rng.randint(-1, 2)
+                found.append({"kind": name, "a": start, "z": start + rng.randint(1, 5)})
+    rows = tuple(dict(items) for items in dict.fromkeys(tuple(row.items()) for row in found))
+    return _case(seed, text, names, rows, points=False, begins=begins)
+
+
+def _case(seed: int, text: str, names: list[str], found: tuple[Row, ...], *, points: bool, begins: bool) -> Case:
+    """The case of a sequence of these kinds of intervals, which are rows of one stream."""
     rows = tg.stream(
         "E",
         "id bigint, kind string, a bigint, z bigint" if begins else "kind string, a bigint, z bigint",
@@ -26,19 +56,11 @@ def random_interval_sequence_case(seed: int, *, begins: bool = False) -> Case:
         relations=lambda e: e.a <= e.z if points else e.a < e.z,
         begins=tg.Begins(id="id", start="a", end="z") if begins else None,
     )
-    names = rng.sample("ABCD", rng.randint(2, 4))
     given = {
         name: rows.where(rows.kind == name).select("a", "z").as_intervals(start="a", end="z", name=name, points=points)
         for name in names
     }
-    used, roles = list(names), list(names)
-    if rng.random() < 0.3:
-        used.append(f"{names[0]} AS {names[0]}2")
-        roles.append(f"{names[0]}2")
-    window = rng.choice((1, 3, 5, 8, 12, 18))
-    text = f"EVENT ISEQ [{' AND '.join(_restrictions(rng, roles))}] ({', '.join(used)}; {window})"
     program = tg.program(R=tg.read_query(text, given)).definition
-    found = _rows(rng, names, points=points)
     if begins:
         found = tuple({"id": number, **row} for number, row in enumerate(found))
     return Case(seed, program, {"E": found})

@@ -209,6 +209,18 @@ GROUP = Group(
             "Attr(x), plus(Attr(named(y))",
         ),
         bug(
+            "of a few rows the least end of what is open counts as its latest",
+            SWEEP,
+            "_instants(rows, own_least.get(x, x))[:, None] <=",
+            "_instants(rows, x)[:, None] <=",
+        ),
+        bug(
+            "of a few rows what is open has ended as late as it may",
+            SWEEP,
+            "_instants(others, other_least.get(y, y)) <=",
+            "_instants(others, y) <=",
+        ),
+        bug(
             "ends need no beginning",
             FATES,
             ".when(~is_there & late)",

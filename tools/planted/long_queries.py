@@ -20,6 +20,12 @@ GROUP = Group(
             "pairs |= {(first[1], second[1])}",
         ),
         bug(
+            "of many streams those alone are asked between which something is stated",
+            PURGE,
+            "for first, second in (*stated, *followed):",
+            "for first, second in stated:",
+        ),
+        bug(
             "few streams are asked as many are",
             PURGE,
             "if len(speaking) > MOST_PAIRED else",

@@ -81,6 +81,18 @@ GROUP = Group(
             "            if self.query.purge is not None and not (leaf.partner or leaf.kill)\n",
             required=True,
         ),
+        bug(
+            "a rule is applied once",
+            SWEEP,
+            "seen.get(rule) != others.height:",
+            "rule not in seen:",
+        ),
+        bug(
+            "a chain of partners falls from one end alone",
+            SWEEP,
+            "for rule in rules[:: 1 if number % 2 == 0 else -1]:",
+            "for rule in rules:",
+        ),
         Bug(
             "killed rows are no partners",
             (

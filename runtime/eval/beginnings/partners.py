@@ -64,6 +64,8 @@ class OpenIntervals:
 def open_intervals(sweep: Sweep, read: Read) -> dict[str, OpenIntervals]:
     """The open intervals of streams that tell beginnings, by the buffers whose rows a beginning tells."""
     found = {}
+    # Of each stream once: an interval sequence has a buffer for each kind of its intervals.
+    begun: dict[str, pl.DataFrame] = {}
     for buffer in sweep.buffers:
         beginnings = sweep.beginnings.get(buffer.stream.name)
         unknown = None if beginnings is None else untold(buffer)
@@ -71,8 +73,11 @@ def open_intervals(sweep: Sweep, read: Read) -> dict[str, OpenIntervals]:
             continue
         begins, names = beginnings.begins, buffer.stream.schema.names
         reached = sweep.bounds[buffer.stream.name, begins.end]
-        begun = beginnings.open(read(beginnings.buffer, sweep.segments[beginnings.buffer.id]), reached)
-        rows = only(begun.with_columns(pl.col(begins.start).alias(begins.end)), names)
+        if buffer.stream.name not in begun:
+            known = read(beginnings.buffer, sweep.segments[beginnings.buffer.id])
+            open_ = beginnings.open(known, reached).with_columns(pl.col(begins.start).alias(begins.end))
+            begun[buffer.stream.name] = only(open_, names)
+        rows = begun[buffer.stream.name]
         found[buffer.id] = OpenIntervals(begins, evaluate(buffer.chain, {buffer.scan: rows}), reached, unknown)
     return found
 
