@@ -190,7 +190,8 @@ def _near(rule: Partner, rows: pl.DataFrame, others: pl.DataFrame) -> BoolArray:
         near &= _instants(others, other_least.get(y, y)) <= _instants(rows, x)[:, None] + c
     for y, x, c in rule.before:
         near &= _instants(rows, own_least.get(x, x))[:, None] <= _instants(others, y) + c
-    return near.any(axis=1)
+    found: BoolArray = np.logical_or.reduce(near, axis=1)
+    return found
 
 
 def _instants(rows: pl.DataFrame, name: str) -> Int64Array:
