@@ -18,7 +18,7 @@ from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
 from tidegate.analysis.state.bounds import Bounded
-from tidegate.analysis.state.window_partitions import successive_keys, window_keys
+from tidegate.analysis.state.window_partitions import successive_keys, window_ends, window_keys
 from tidegate.analysis.summaries import listed
 from tidegate.analysis.zones.sites import zone_lines
 
@@ -118,7 +118,8 @@ def _query_text(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> str:
         lines.append(_entry("holds", holds))
     if per_window := window_keys(query.query, facts.program):
         growing = successive_keys(query.query, facts.program)
-        lines.append(_entry("per window", _per_window(per_window, growing)))
+        told = bool(window_ends(query.query, facts.program))
+        lines.append(_entry("per window", _per_window(per_window, growing, told=told)))
     if query.query.cut:
         lines.append(_entry("cut out", [query.query.cut]))
     if growth := operator_growth(query.query):
@@ -173,11 +174,14 @@ def _holds(query: QueryFacts) -> list[str]:
     return list(operator_state(query.query).bounds)
 
 
-def _per_window(keys: Sequence[str], growing: Sequence[str]) -> list[str]:
-    """What is freed where each window of a context is a partition, and what a window's end does not do."""
+def _per_window(keys: Sequence[str], growing: Sequence[str], *, told: bool) -> list[str]:
+    """What is freed where each window of a context is a partition, and what a window's end does not do. `told`: its
+    end is known.
+    """
     if growing:
+        when = "it ends" if told else "the next one has a row"
         return [
-            f"by {', '.join(growing)} each window is a partition: it is let go as the next one has a row, but for rows",
+            f"by {', '.join(growing)} each window is a partition: it is let go as {when}, but for rows",
             "that are still owed; its end cuts nothing off",
         ]
     return [
