@@ -30,6 +30,8 @@ WHEN_USED = (
     "tidegate.runtime.ordered.",
 )
 IMPORT_SECONDS = 0.3
+#: On a slow machine: so many times as long as a million steps of a loop, which take 0.06 s on a usual one.
+IMPORT_LOOPS = 6
 
 
 def sources(folder: str) -> list[Path]:
@@ -115,18 +117,19 @@ def test_the_contract_allows_what_it_should() -> None:
 def test_import_is_quick_and_loads_nothing_heavy() -> None:
     program = (
         "import time; start = time.process_time(); import tidegate; seconds = time.process_time() - start\n"
-        "import json, sys; print(json.dumps([seconds, sorted(sys.modules)]))"
+        "start = time.process_time(); sum(i * i for i in range(10**6)); loop = time.process_time() - start\n"
+        "import json, sys; print(json.dumps([seconds, loop, sorted(sys.modules)]))"
     )
     best = float("inf")
     for _ in range(5):  # the best of several: the machine may be busy, the import is what is measured
         answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-        seconds, modules = json.loads(answer.stdout)
+        seconds, loop, modules = json.loads(answer.stdout)
         assert not HEAVY & {name.partition(".")[0] for name in modules}
         assert not [name for name in modules if name.startswith(WHEN_USED)]
-        best = min(best, seconds)
-        if best < IMPORT_SECONDS:
+        best = min(best, seconds / max(IMPORT_SECONDS, IMPORT_LOOPS * loop))
+        if best < 1:
             break
-    assert best < IMPORT_SECONDS
+    assert best < 1
 
 
 def test_the_public_layers_are_links_to_the_folders() -> None:
