@@ -126,7 +126,7 @@ def test_no_module_but_the_table_and_what_users_call_names_an_aggregate() -> Non
     # Windows between rows count theirs, so as to leave out those without.
     users = {"algebra/dsl/aggregates.py", "algebra/dsl/windows/opened.py", *text}
     compiled = {
-        *(f"analysis/ordered/sequences/{name}.py" for name in ("conditions", "tables")),
+        *(f"analysis/ordered/sequences/{name}.py" for name in ("programs", "tables")),
         "runtime/ordered/sequences/measures.py",
     }
     counted = {
