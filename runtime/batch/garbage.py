@@ -20,7 +20,7 @@ from tidegate.runtime.plan.folding.fold import SettledCondition, SettledRows
 from tidegate.runtime.plan.folding.shards import affordable_rows, by_node, fold_steps
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.progress import ProgressState
-from tidegate.runtime.plan.steps import Buffer, Plan, Progress
+from tidegate.runtime.plan.steps import Buffer, Plan
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.segments import Segment, covering, plan_compaction
 
@@ -64,9 +64,6 @@ class Garbage:
     """
     _arrived: dict[str, int] = field(default_factory=dict)
     """Rows that the batch has stored, per buffer."""
-    _kept: dict[str, tuple[tuple[Progress, ...], Term]] = field(default_factory=dict)
-    """What is kept of a buffer, by its id, with the progress of its readers: a batch asks for it as it ends, and the
-    next one as it begins."""
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -80,11 +77,7 @@ class Garbage:
         memory = self._memory(buffer)
         if memory is not None:
             return memory.keep(progress.of_input(buffer.stream))
-        read = tuple(progress.queries[query.name] for query, _ in self.plan.readers(buffer))
-        known = self._kept.get(buffer.id)
-        if known is None or known[0] != read:
-            known = self._kept[buffer.id] = read, self.plan.buffer_keep(buffer, progress.queries)
-        return known[1]
+        return self.plan.buffer_keep(buffer, progress.queries)
 
     def admission_filters(self, buffers: Iterable[Buffer], progress: ProgressState) -> dict[str, Term]:
         """The same per buffer, by its id: new rows that nobody needs are not stored at all."""

@@ -69,11 +69,7 @@ def collection(keys: tuple[str, ...] = ("k",)) -> Garbage:
     fold = SimpleNamespace(query="q", keys=keys, settled=lambda p: "settled", settles_segment=lambda bounds, p: True)
     buffer = SimpleNamespace(id="b", stream=SimpleNamespace(name="b"), fold=fold)
     plan = SimpleNamespace(
-        buffers=(buffer,),
-        readers=lambda _: (),
-        buffer_keep=lambda *_: "keep",
-        buffer_keeps_segment=lambda *_: True,
-        purged=lambda: (),
+        buffers=(buffer,), buffer_keep=lambda *_: "keep", buffer_keeps_segment=lambda *_: True, purged=lambda: ()
     )
     return Garbage(plan, {}, "amortised")  # type: ignore[arg-type]
 

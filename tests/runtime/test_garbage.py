@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tidegate as tg
 from tests.runtime.faults.scenarios import again
-from tidegate.algebra.terms import TRUE, Term
+from tidegate.algebra.terms import TRUE
 from tidegate.runtime import rows as small_rows
 from tidegate.runtime.batch import garbage
 from tidegate.runtime.batch.executor import Rewrite
@@ -27,7 +27,6 @@ from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import purge_schedule as sweep_module
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep, Watch
-from tidegate.runtime.plan.steps import Buffer, Plan, Progress
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.segments import Segment, plan_compaction
 from tidegate.runtime.state.store.interface import Store
@@ -221,9 +220,8 @@ def made(mode: Any, *names: str, groups: Any = None, memory: str | None = None) 
         )
     plan = SimpleNamespace(
         buffers=tuple(buffers.values()),
-        readers=lambda buffer: ((SimpleNamespace(name="Q"), None),),
-        buffer_keep=lambda buffer, progress: (buffer.id, progress["Q"]),
-        buffer_keeps_segment=lambda buffer, bounds, progress: keeps(buffer, bounds, progress["Q"]),
+        buffer_keep=lambda buffer, progress: (buffer.id, progress),
+        buffer_keeps_segment=keeps,
         purged=lambda: tuple(tuple(buffers[name] for name in group) for group in groups or ()),
         freed_sooner=lambda buffer: True,
     )
@@ -231,7 +229,7 @@ def made(mode: Any, *names: str, groups: Any = None, memory: str | None = None) 
 
 
 def at(progress: int) -> Any:
-    return SimpleNamespace(queries={"Q": progress}, of_input=lambda stream: progress, bounds=lambda plan: {})
+    return SimpleNamespace(queries=progress, of_input=lambda stream: progress, bounds=lambda plan: {})
 
 
 def batch(seq: int = 9) -> Any:
@@ -257,28 +255,6 @@ def test_segments_that_nobody_needs_go_and_half_dead_ones_are_written_anew() -> 
         assert engine.rewritten == rewritten
         assert engine.conditions == [("b", 10)] * len(rewritten)
         assert set(engine.least) <= {MERGED_ROWS}
-
-
-def test_what_is_kept_of_a_buffer_is_computed_once_for_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a batch ends it is asked for, and as the next one begins."""
-    asked: list[str] = []
-    buffer_keep = Plan.buffer_keep
-
-    def noted(self: Plan, buffer: Buffer, progress: Mapping[str, Progress]) -> Term:
-        asked.append(buffer.id)
-        return buffer_keep(self, buffer, progress)
-
-    monkeypatch.setattr(Plan, "buffer_keep", noted)
-    with pairs(5).session() as session:
-        for first in range(0, 100, 10):
-            asked.clear()
-            session.push("Events", [(t % 3, t) for t in range(first, first + 10)])
-            session.advance("Events", {"t": first + 9})
-            session.step()
-            assert len(asked) == len(set(asked)) > 0 or not first
-            keep, state = session._runner.garbage, session._runner.state
-            for buffer in session._plan.buffers:
-                assert keep.keep(buffer, state.progress) == buffer_keep(session._plan, buffer, state.progress.queries)
 
 
 def test_what_is_merged_is_not_written_anew_beside_that() -> None:

@@ -147,8 +147,8 @@ GROUP = Group(
         bug(
             "every task does the first work",
             "runtime/engines/spark/tasks/running.py",
-            "works[number](own)",
-            "works[0](own)",
+            "shared[number](own)",
+            "shared[0](own)",
         ),
         bug(
             "all that is loaded is looked at again",

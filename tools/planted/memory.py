@@ -58,8 +58,8 @@ GROUP = Group(
         bug(
             "tasks do not say that what they share does not fit",
             "runtime/engines/spark/tasks/running.py",
-            "    with reporting() as failed:\n        yield from run_each(shared_of(works), texts)\n",
-            "    shared = shared_of(works)\n    with reporting() as failed:\n        yield from run_each(shared, texts)\n",
+            "    with reporting() as failed:\n        shared = shared_of(works)\n",
+            "    shared = shared_of(works)\n    with reporting() as failed:\n",
         ),
     ),
 )

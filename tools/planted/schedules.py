@@ -19,8 +19,8 @@ GROUP = Group(
         bug(
             "rows are kept by what inputs allow, not by the query's own progress",
             GARBAGE,
-            "read, self.plan.buffer_keep(buffer, progress.queries)",
-            f"read, self.plan.buffer_keep(buffer, {ALLOWED})",
+            "return self.plan.buffer_keep(buffer, progress.queries)",
+            f"return self.plan.buffer_keep(buffer, {ALLOWED})",
             required=True,
         ),
         bug(

@@ -42,6 +42,7 @@ from tidegate.runtime.engines.spark.eval.shards import ShardJob
 from tidegate.runtime.engines.spark.failures import read_summaries
 from tidegate.runtime.engines.spark.input.locations import literal
 from tidegate.runtime.engines.spark.jobs import described
+from tidegate.runtime.engines.spark.setup.session import SHUFFLE_PARTITIONS
 from tidegate.runtime.engines.spark.tasks.running import SUMMARIES, Tasks, run_tasks, tasks_as_rows
 from tidegate.runtime.engines.spark.workers import (
     FileTask,
@@ -72,7 +73,6 @@ from tidegate.runtime.state.store.packs import part_of
 from tidegate.runtime.tuning.choices import INGEST, Way
 from tidegate.runtime.tuning.tuner import Tuner
 
-SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 #: A shuffle of an increment has a partition at least for so much relevant data.
 PARTITION_BYTES = 128 << 20
 #: The driver takes in so many times as many bytes of rows as it evaluates: it goes through them once, file by file.

@@ -41,9 +41,11 @@ from tidegate.runtime.engines.spark.eval.aggregates import aggregate, same_zero
 from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
 from tidegate.runtime.engines.spark.eval.names import NamedFrame, col, renamed
 from tidegate.runtime.engines.spark.eval.terms import SparkTerms
+from tidegate.runtime.engines.spark.setup.session import SHUFFLE_PARTITIONS
 from tidegate.runtime.eval.aggregates.look_back import LookBack, look_back
 from tidegate.runtime.eval.columns import held_arrow_type, spark_schema
 from tidegate.runtime.eval.functions.frame import is_leaf, leaf_name
+from tidegate.runtime.eval.relational import evaluate as in_polars
 from tidegate.runtime.plan.join_parts import join_parts
 
 #: Shares of the keys of a look-up for each partition of a shuffle: a task has one of them in memory at a time.
@@ -147,7 +149,7 @@ class _Evaluation:
         left = self.evaluate(join.left)
         right = self.evaluate(join.right)
         keys = found.parts.equalities
-        shares = SHARES * int(left.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        shares = SHARES * int(left.frame.sparkSession.conf.get(SHUFFLE_PARTITIONS) or 1)
         ones = _shared_out(left, [key.left for key in keys], join.left.schema, shares)
         others = _shared_out(right, [key.right for key in keys], join.right.schema, shares)
         columns = dict(zip(group.schema.names, self._names, strict=False))
@@ -211,8 +213,6 @@ def _looking_back(group: Group, join: Join, schema: Schema) -> Callable[[pa.Tabl
     own = replace(group, input=input_)
 
     def looked_up(left: pa.Table, right: pa.Table) -> pa.Table:
-        from tidegate.runtime.eval.relational import evaluate as in_polars
-
         rows = {}
         for place, (table, side) in enumerate(zip((left, right), sides, strict=True)):
             attributes = table.select(range(len(side.schema.names))).rename_columns(list(side.schema.names))

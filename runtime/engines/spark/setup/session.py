@@ -21,6 +21,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.runtime.engines.spark.setup.java import ensure_java
 
 ARROW_ROWS_PER_BATCH = 100_000
+SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 #: Bytes that the path of a socket may have at least on every system, and those of the name that Spark gives it.
 _SOCKET_PATH: Final = 103
@@ -39,7 +40,7 @@ def query_settings(*, cores: int) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",  # replanning a micro-batch costs more than it wins
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS_PER_BATCH),  # fewer, larger Python calls
         "spark.sql.execution.arrow.compression.codec": "none",  # lz4 was seen to hang
-        "spark.sql.shuffle.partitions": str(max(2, min(cores, 16))),  # 200 empty tasks a batch by default
+        SHUFFLE_PARTITIONS: str(max(2, min(cores, 16))),  # 200 empty tasks a batch by default
     }
 
 

@@ -60,15 +60,11 @@ def run_packed(works: bytes, texts: Iterable[str]) -> Iterator[str]:
     memory, too.
     """
     with reporting() as failed:
-        yield from run_each(shared_of(works), texts)
+        shared = shared_of(works)
+        for text in texts:
+            number, own = json.loads(text)
+            yield from shared[number](own)
     yield from failed
-
-
-def run_each(works: Sequence[Work], texts: Iterable[str]) -> Iterator[str]:
-    """The summaries of tasks; their errors leave it."""
-    for text in texts:
-        number, own = json.loads(text)
-        yield from works[number](own)
 
 
 @contextmanager
