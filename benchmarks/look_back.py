@@ -257,15 +257,15 @@ def write(rows: int, keys: int, folder: Path) -> None:
 def measure(rows: int = 10_000_000) -> tuple[list[Figure], bool]:
     """The figures of every query with every number of keys, and whether results were equal."""
     figures, equal = [], True
-    for query in LOOK_BACK:
-        for keys in LOOK_BACK_KEYS:
-            with tempfile.TemporaryDirectory() as folder:
-                write(rows, keys, Path(folder))
+    for keys in LOOK_BACK_KEYS:
+        with tempfile.TemporaryDirectory() as folder:
+            write(rows, keys, Path(folder))
+            for query in LOOK_BACK:
                 taken, held = (_told(what, query, keys, folder, rows) for what in ("compare", "memory"))
-            equal = equal and all(taken["equal"])
-            made = _figures(f"{query}, {keys:,} keys, one core", rows, taken, held)
-            print(*(figure.line() for figure in made), sep="\n", flush=True)
-            figures += made
+                equal = equal and all(taken["equal"])
+                made = _figures(f"{query}, {keys:,} keys, one core", rows, taken, held)
+                print(*(figure.line() for figure in made), sep="\n", flush=True)
+                figures += made
     seconds, more = _told("one key")
     title = f"as-of join, {ONE_KEY:,} rows on either side, one key"
     figures += [declared(title, 1000 * seconds), declared(f"{title}: memory", more)]
