@@ -265,7 +265,7 @@ def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pyte
         mutants.resumed(resume, state)
 
 
-@pytest.mark.parametrize("group", SAMPLED)
+@pytest.mark.parametrize("group", ["compaction", pytest.param("files", marks=pytest.mark.long)])
 def test_samples_of_other_files_are_killed(group: str, capfd: pytest.CaptureFixture[str]) -> None:
     file, tests = SAMPLED[group]
     only = sample(code_hash(mutants.ROOT, mutants.SOURCES), group, file)
@@ -282,6 +282,7 @@ def test_kernels_run_uncompiled(capfd: pytest.CaptureFixture[str]) -> None:
     assert "1 of 1 killed" in capfd.readouterr().out
 
 
+@pytest.mark.long
 def test_a_group_whose_tests_fail_without_a_mutant_is_told_and_the_others_go_on(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

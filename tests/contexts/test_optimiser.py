@@ -10,6 +10,7 @@ import pytest
 
 import tidegate as tg
 from tests.contexts.traffic import NAMES, REPORTS, drawn, program, traffic
+from tests.shards import shards
 from tidegate.algebra.nodes import Distinct, Group, Join, Node, Row, Scan, Union, children, nodes_of
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.over import Over
@@ -198,7 +199,7 @@ def facts_of(relations: Mapping[str, tg.Relation]) -> tuple[ProgramFacts, Progra
     return written, optimised(definition, written)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", shards(3))
 def test_results_are_the_same(seed: int) -> None:
     rows = drawn(seed, 150)
     relations = queries()

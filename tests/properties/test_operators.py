@@ -27,7 +27,7 @@ from tests.strategies.versions import random_versions_case
 from tests.strategies.windows import random_windows_case
 
 SHARDS = 2
-CASES = 40
+CASES = 24
 KINDS = (
     *("operators", "over", "asof", "contexts", "contexts-above", "row-windows", "ranks", "versions", "ticks"),
     *("sequences", "counted", "composed", "contexts-inside"),
@@ -61,11 +61,11 @@ def test_operators_yield_the_complete_result(kind: str, shard: int) -> None:
 )
 def test_random_cases_have_results(make: Callable[[int], Case]) -> None:
     family = Family(by_delays, make=make, scripts=1)
-    for seed in range(30):
+    for seed in range(16):
         assert family.run(seed) is None
-    assert family.tally.valid >= 20
-    assert family.tally.with_results >= 15
-    assert family.tally.results >= 100
+    assert family.tally.valid >= 10
+    assert family.tally.with_results >= 7
+    assert family.tally.results >= 40
 
 
 def test_every_family_stands_above_and_below_every_other() -> None:

@@ -233,7 +233,7 @@ def test_sums_of_doubles_survive_cancellation_between_batches(seed: int) -> None
 
 
 @given(st.lists(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=20), max_size=5))
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_the_kernel_sums_like_fsum(lists: list[list[float]]) -> None:
     found = sum_lists(pl.Series("x", lists, dtype=pl.List(pl.Float64)))
     for values, pair in zip(lists, found.to_list(), strict=True):

@@ -103,7 +103,7 @@ def test_of_several_leaves_the_one_with_most_rows_is_divided() -> None:
 
 
 @given(cases(), st.integers(0, 7), st.integers(2, 3))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_portions_of_all_shards_together_are_the_whole(case: Case, static: int, count: int) -> None:
     streams = occurrences(case.node)
     leaves = tuple(leaf(s, static=place > 0 and bool(static >> (place % 3) & 1)) for place, s in enumerate(streams))

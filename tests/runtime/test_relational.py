@@ -124,7 +124,7 @@ def check_embedded(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=400, deadline=None, suppress_health_check=UNHURRIED)
+@settings(max_examples=150, deadline=None, suppress_health_check=UNHURRIED)
 def test_trees_mean_the_same_embedded(case: Case) -> None:
     check_embedded(case)
 
