@@ -14,7 +14,7 @@ from tests.strategies.parts import random_parts_case
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import analyse
 
-SHARDS = 8
+SHARDS, OF_PARTS = 4, 8
 
 
 @pytest.mark.parametrize("shard", shards(SHARDS))
@@ -36,10 +36,10 @@ def is_cut(seed: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("shard", shards(SHARDS))
+@pytest.mark.parametrize("shard", shards(OF_PARTS))
 def test_parts_that_are_streams_of_their_own_change_no_result(shard: int) -> None:
     cut = 0
-    for seed in seeds(240)[shard::SHARDS]:
+    for seed in seeds(240)[shard::OF_PARTS]:
         if is_cut(seed):
             cut += 1
             failure = FAMILIES["parts" if cut % 3 else "parts-turns"].run(seed)
