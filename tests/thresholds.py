@@ -139,7 +139,7 @@ THRESHOLDS = (
     Threshold("state.outputs.compaction", "_PIECE", (1, 4), "files"),
     Threshold("state.inputs.put_away", "_CHUNK", (1, 100), "files"),
     Threshold("state.outputs.staging", "GATHERED", (2, 3), "files"),
-    Threshold("state.store.local", "_SYNCS", (1, 2), "files"),
+    Threshold("state.store.sync_threads", "SYNCS", (1, 2), "files"),
     Threshold("engines.embedded.digests", "_WORDS", (), "files"),
     Threshold("engines.read_ahead", "MOST", (0, 100), "files"),
     Threshold("tuning.tuner", "WORTH", (0,), "files"),
