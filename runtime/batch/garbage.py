@@ -104,23 +104,25 @@ class Garbage:
             dying = {s.path for s in free if self.mode != "off" and self._wants_rewriting(buffer, s, progress)}
             most = merged_rows(stored, self._arrived[buffer.id])
             settled = self._folding(buffer, progress)
-            keep = self.keep(buffer, progress)
+            made = Rewrite(buffer, (), TRUE, most, settled)  # the condition comes last, as few buffers are rewritten
             if settled is None:
-                planned = [Rewrite(buffer, group, keep, most) for group in plan_compaction(free, max_rows=most)]
+                planned = [replace(made, segments=group) for group in plan_compaction(free, max_rows=most)]
             elif self.mode == "exact":
                 changed = len(free) > 1 or not all(self._is_folded(buffer, s) for s in free)
-                planned = [Rewrite(buffer, free, keep, most, settled)] if changed else []
+                planned = [replace(made, segments=free)] if changed else []
             else:
-                made = Rewrite(buffer, (), keep, most, settled)
                 steps, planned = self._fold_steps(made, free, progress, executor.limits)
                 folds += steps
             merging = {segment.path for one in (*planned, *folds) for segment in one.segments}
-            planned += [Rewrite(buffer, [s], keep, most, settled) for s in stored if s.path in dying - merging]
+            planned += [replace(made, segments=[s]) for s in stored if s.path in dying - merging]
             for one in planned:
                 is_due = self.mode == "exact" and (settled is not None or any(s.path in dying for s in one.segments))
                 (due if is_due else waiting).append(one)
         arrived = sum(self._arrived.values())
-        rewrites = [*due, *affordable(waiting, arrived), *affordable_folds(folds, arrived)]
+        chosen = [*due, *affordable(waiting, arrived), *affordable_folds(folds, arrived)]
+        rewritten = {one.buffer.id: one.buffer for one in chosen}
+        keeps = {name: self.keep(buffer, progress) for name, buffer in rewritten.items()}
+        rewrites = [replace(one, keep=keeps[one.buffer.id]) for one in chosen]
         for rewrite, merged in zip(rewrites, executor.rewrite(batch, rewrites), strict=True):
             gone = {segment.path for segment in rewrite.segments}
             kept = (s for s in left[rewrite.buffer.id] if s.path not in gone)

@@ -391,8 +391,11 @@ class Plan:
         return longest[True] > longest[False]
 
     def buffer_keep(self, buffer: Buffer, progress: Mapping[str, Progress]) -> Term:
-        """The keep condition of a buffer: a row stays while any reader keeps it, each by its own query's progress."""
-        return disjunction([leaf.keep(progress[query.name]) for query, leaf in self.readers(buffer)])
+        """The keep condition of a buffer: a row stays while any reader keeps it, each by its own query's progress.
+
+        Many readers that say the same are asked once: each row is held against each part.
+        """
+        return disjunction([*dict.fromkeys(leaf.keep(progress[query.name]) for query, leaf in self.readers(buffer))])
 
     def buffer_keeps_segment(self, buffer: Buffer, bounds: Extents, progress: Mapping[str, Progress]) -> bool:
         return any(leaf.keeps_segment(bounds, progress[query.name]) for query, leaf in self.readers(buffer))

@@ -50,8 +50,8 @@ GROUP = Group(
         bug(
             "a shared buffer keeps what all readers need",
             STEPS,
-            "return disjunction([leaf.keep(progress[query.name])",
-            "return conjunction([leaf.keep(progress[query.name])",
+            "return disjunction([*dict.fromkeys(leaf.keep(progress[query.name])",
+            "return conjunction([*dict.fromkeys(leaf.keep(progress[query.name])",
         ),
         bug(
             "a shared segment goes with its first reader",
