@@ -6,10 +6,19 @@ from tools.planted.bugs import Group, bug
 
 GARBAGE = "runtime/batch/garbage.py"
 STEPS = "runtime/plan/steps.py"
+CODEC = "runtime/state/codec.py"
+CHECKPOINT = "runtime/state/checkpoint.py"
+LEFTOVERS = "runtime/state/leftovers.py"
 
 GROUP = Group(
     "costs of a batch",
-    ("tests/runtime/test_garbage.py", "tests/runtime/test_lower.py"),
+    (
+        "tests/runtime/test_garbage.py",
+        "tests/runtime/test_lower.py",
+        "tests/runtime/state/test_documents.py",
+        "tests/runtime/state/test_leftovers.py",
+        "tests/runtime/state/test_checkpoint.py",
+    ),
     (
         bug(
             "the condition of every buffer is built, whether any row of it is written anew or not",
@@ -28,6 +37,48 @@ GROUP = Group(
             STEPS,
             "disjunction([*dict.fromkeys(leaf.keep(progress[query.name]) for query, leaf in self.readers(buffer))])",
             "disjunction([leaf.keep(progress[query.name]) for query, leaf in self.readers(buffer)])",
+        ),
+        bug(
+            "every record of a manifest is spelled in every batch",
+            CODEC,
+            "self._known.get(key) or self._before.get(key) or (record",
+            "self._known.get(key) or (record",
+        ),
+        bug(
+            "the text of a record is known when the record has gone",
+            CODEC,
+            "or (record, _spelled(codec, record, self))",
+            "or (None, _spelled(codec, record, self))",
+        ),
+        bug(
+            "texts of all records that ever were stay known",
+            CODEC,
+            "        self._before, self._known = self._known, {}\n",
+            "        self._before = self._known\n",
+        ),
+        bug(
+            "a batch goes through what its manifest names once more",
+            CHECKPOINT,
+            "self._collect(batch.unnamed(now.files))",
+            "self._collect(batch.unnamed(Retained.of(manifest).files))",
+        ),
+        bug(
+            "what the next batch needs is looked up in the manifest before",
+            CHECKPOINT,
+            "self._retained[-1].state if",
+            "self._retained[0].state if",
+        ),
+        bug(
+            "files of a retired manifest are those that the newest does not name",
+            LEFTOVERS,
+            "retired.files.difference(*(one.files for one in retained))",
+            "retired.files.difference(retained[-1].files)",
+        ),
+        bug(
+            "a pack is no file that a manifest names",
+            LEFTOVERS,
+            "frozenset(map(file_of, (*state, *others)))",
+            "frozenset((*state, *others))",
         ),
     ),
 )

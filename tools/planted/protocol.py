@@ -67,7 +67,7 @@ PACKS = Group(
         bug(
             "results that wait stay in memory when they wait no more",
             "runtime/state/checkpoint.py",
-            "for path, table in self._waiting.items() if path in waiting}",
+            "for path, table in self._waiting.items() if path in now.state}",
             "for path, table in self._waiting.items()}",
         ),
         bug(
