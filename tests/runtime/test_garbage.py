@@ -221,7 +221,7 @@ def made(mode: Any, *names: str, groups: Any = None, memory: str | None = None) 
     plan = SimpleNamespace(
         buffers=tuple(buffers.values()),
         buffer_keep=lambda buffer, progress: (buffer.id, progress),
-        buffer_keeps_segment=keeps,
+        buffer_keeps=lambda buffer, progress: lambda bounds: keeps(buffer, bounds, progress),
         purged=lambda: tuple(tuple(buffers[name] for name in group) for group in groups or ()),
         freed_sooner=lambda buffer: True,
     )

@@ -9,12 +9,14 @@ STEPS = "runtime/plan/steps.py"
 CODEC = "runtime/state/codec.py"
 CHECKPOINT = "runtime/state/checkpoint.py"
 LEFTOVERS = "runtime/state/leftovers.py"
+THRESHOLDS = "analysis/state/thresholds.py"
 
 GROUP = Group(
     "costs of a batch",
     (
         "tests/runtime/test_garbage.py",
         "tests/runtime/test_lower.py",
+        "tests/analysis/test_thresholds.py",
         "tests/runtime/state/test_documents.py",
         "tests/runtime/state/test_leftovers.py",
         "tests/runtime/state/test_checkpoint.py",
@@ -35,8 +37,44 @@ GROUP = Group(
         bug(
             "rows are held against the condition of every reader",
             STEPS,
-            "disjunction([*dict.fromkeys(leaf.keep(progress[query.name]) for query, leaf in self.readers(buffer))])",
+            "disjunction([*dict.fromkeys(kept.condition for kept in self._kept(buffer, progress))])",
             "disjunction([leaf.keep(progress[query.name]) for query, leaf in self.readers(buffer)])",
+        ),
+        bug(
+            "every query has conditions of its own",
+            THRESHOLDS,
+            "return _SHAPES.setdefault((",
+            "return {}.setdefault((",
+        ),
+        bug(
+            "occurrences are of one shape whose views differ",
+            THRESHOLDS,
+            "(columns, tuple(view.bounds for view in views), asked)",
+            "(columns, asked)",
+        ),
+        bug(
+            "occurrences are of one shape whose conditions differ",
+            THRESHOLDS,
+            "(columns, tuple(view.bounds for view in views), asked)",
+            "(columns, tuple(view.bounds for view in views))",
+        ),
+        bug(
+            "instants of another type have the same conditions",
+            THRESHOLDS,
+            "tuple((x, stream.schema[x].type) for view",
+            "tuple(x for view",
+        ),
+        bug(
+            "what matters is known by where results have come to alone",
+            "analysis/state/relevance.py",
+            "progress = progress_of(self.promised, old), progress_of(self.promised, new)",
+            "progress = (), progress_of(self.promised, new)",
+        ),
+        bug(
+            "thresholds of all progress that ever was stay known",
+            THRESHOLDS,
+            "            if len(self._known) >= MOST:\n                self._known.clear()\n",
+            "",
         ),
         bug(
             "every record of a manifest is spelled in every batch",
