@@ -10,6 +10,7 @@ CODEC = "runtime/state/codec.py"
 CHECKPOINT = "runtime/state/checkpoint.py"
 LEFTOVERS = "runtime/state/leftovers.py"
 THRESHOLDS = "analysis/state/thresholds.py"
+SMALL_JOINS = "runtime/eval/small/joins.py"
 
 GROUP = Group(
     "costs of a batch",
@@ -17,6 +18,7 @@ GROUP = Group(
         "tests/runtime/test_garbage.py",
         "tests/runtime/test_lower.py",
         "tests/analysis/test_thresholds.py",
+        "tests/runtime/test_small_batches.py",
         "tests/runtime/state/test_documents.py",
         "tests/runtime/state/test_leftovers.py",
         "tests/runtime/state/test_checkpoint.py",
@@ -75,6 +77,24 @@ GROUP = Group(
             THRESHOLDS,
             "            if len(self._known) >= MOST:\n                self._known.clear()\n",
             "",
+        ),
+        bug(
+            "all columns are copied of pairs that are none",
+            SMALL_JOINS,
+            "_pasted(_of(left, reads), _of(right, reads), lefts, rights)",
+            "_pasted(left, right, lefts, rights)",
+        ),
+        bug(
+            "pairs are those of which one side is right",
+            SMALL_JOINS,
+            "lefts, rights = lefts[holds], rights[holds]",
+            "lefts, rights = lefts[holds], rights[: len(lefts[holds])]",
+        ),
+        bug(
+            "the first row of a number is any of its rows",
+            "runtime/rows.py",
+            'order = np.argsort(column, kind="stable")',
+            "order = np.argsort(column)",
         ),
         bug(
             "every record of a manifest is spelled in every batch",
