@@ -163,6 +163,7 @@ THRESHOLDS = (
     Threshold("kernels.event_runs", "BLOCK", (8, 64)),
     Threshold("plan.sharding", "DRIVER_BYTES", (0,), "spark"),
     Threshold("plan.sharding", "SHARD_BYTES", (0,), "spark"),
+    Threshold("engines.spark.engine", "PENDING_BYTES", (0, 1000), "spark"),
     Threshold("engines.spark.executor", "PARTITION_BYTES", (4096,), "spark"),
     Threshold("plan.placement", "MOST_SHARDS", (1, 2), "spark"),
     Threshold("engines.spark.eval.column_cache", "KEPT", (1,), "spark"),

@@ -19,6 +19,7 @@ GROUP = Group(
         "tests/runtime/test_lower.py",
         "tests/analysis/test_thresholds.py",
         "tests/runtime/test_small_batches.py",
+        "tests/runtime/test_driver_segments.py",
         "tests/runtime/state/test_documents.py",
         "tests/runtime/state/test_leftovers.py",
         "tests/runtime/state/test_checkpoint.py",
@@ -95,6 +96,30 @@ GROUP = Group(
             "runtime/rows.py",
             'order = np.argsort(column, kind="stable")',
             "order = np.argsort(column)",
+        ),
+        bug(
+            "every segment that the driver of Spark makes is a file",
+            "runtime/engines/spark/engine.py",
+            "        pending_bytes=PENDING_BYTES,\n",
+            "        pending_bytes=0,\n",
+        ),
+        bug(
+            "workers are sent to rows that only the driver has",
+            "runtime/engines/spark/executor.py",
+            'self._in_files(batch, job) if way.place != "driver" else job, way)',
+            "job, way)",
+        ),
+        bug(
+            "workers write anew rows that only the driver has",
+            "runtime/engines/spark/executor.py",
+            "replace(one, segments=[self.local.on_disk(batch, segment) for segment in one.segments])",
+            "one",
+        ),
+        bug(
+            "a segment that workers have read is written again",
+            "runtime/engines/embedded/steps/pending_segments.py",
+            "        copy = pending.copies.get(segment.path)\n",
+            "        copy = None\n",
         ),
         bug(
             "every record of a manifest is spelled in every batch",
