@@ -34,6 +34,14 @@ NOT_LOADED = (
     "pyspark",
     "tidegate.runtime.kernels",
     "tidegate.runtime.ordered.row_operator",
+    # Families of operators, contexts, refused queries and what is asked of a run: of programs that have one, or ask.
+    "tidegate.analysis.ordered.match",
+    "tidegate.analysis.ordered.sequences",
+    "tidegate.analysis.ordered.transitions",
+    "tidegate.analysis.ordered.windows",
+    "tidegate.analysis.validity.mends",
+    "tidegate.contexts.optimiser.push_down",
+    "tidegate.runtime.inspect.why",
 )
 
 
