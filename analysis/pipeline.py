@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.nodes import occurrences
@@ -27,7 +27,6 @@ from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES, folding, 
 from tidegate.analysis.state.keep import keep
 from tidegate.analysis.state.relevance import relevance
 from tidegate.analysis.summaries import with_summaries
-from tidegate.analysis.validity.mends import Mends
 from tidegate.analysis.validity.validity import (
     contradictions,
     no_progress,
@@ -40,6 +39,9 @@ from tidegate.analysis.validity.validity import (
 )
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.grid import grids
+
+if TYPE_CHECKING:
+    from tidegate.analysis.validity.mends import Mends
 
 __all__ = ["OccurrenceFacts", "ProgramFacts", "QueryFacts", "analyse", "analyse_written"]
 
@@ -74,6 +76,8 @@ class _QueryDraft:
     streams: Mapping[str, StreamDef]
 
     def mends(self) -> Mends:
+        from tidegate.analysis.validity.mends import Mends  # for programs that are refused
+
         return Mends(self.query.node, self.streams)
 
 
@@ -276,7 +280,6 @@ def _broken_promises(draft: _QueryDraft, declared: StreamDef, instead: str | Non
     wrong = schema_problems(draft.query, declared)
     if wrong:
         return wrong
-    mends = draft.mends()
     return [
         *static_problems(draft.query, draft.federation, declared),
         *progress_problems(
@@ -284,7 +287,7 @@ def _broken_promises(draft: _QueryDraft, declared: StreamDef, instead: str | Non
             draft.federation,
             draft.functions,
             declared.progress,
-            lambda a, clause: mends.progress(a, clause, instead, declared=True, alone=alone),
+            lambda a, clause: draft.mends().progress(a, clause, instead, declared=True, alone=alone),
         ),
         *relation_problems(draft.query, draft.federation, declared.relations, declared.schema),
     ]

@@ -141,13 +141,26 @@ def numbered(columns: Iterable[Array]) -> tuple[Array, Array]:
     """Numbers the distinct rows from 0 without gaps: the number of each row, and the first row of each number."""
     numbers: Array | None = None
     for column in columns:
-        values = column
+        codes, firsts = _coded(column)
         if numbers is not None:
-            _, codes = np.unique(column, return_inverse=True)
-            values = numbers * (int(codes.max(initial=0)) + 1) + codes
-        _, firsts, numbers = np.unique(values, return_index=True, return_inverse=True)
+            codes, firsts = _coded(numbers * (int(codes.max(initial=0)) + 1) + codes)
+        numbers = codes
     assert numbers is not None, "rows are numbered by at least one column"
     return numbers, firsts
+
+
+def _coded(column: Array) -> tuple[Array, Array]:
+    """The number of each value among the different ones in their order, and the first place of each.
+
+    `np.unique` says the same. Of a few hundred values it takes twice the time, for what else it can do.
+    """
+    order = np.argsort(column, kind="stable")
+    ordered = column[order]
+    is_new = np.ones(len(column), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    codes = np.empty(len(column), dtype=np.int64)
+    codes[order] = np.cumsum(is_new) - 1
+    return codes, order[is_new]
 
 
 def array_of(column: pl.Series) -> Array:

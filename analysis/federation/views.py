@@ -36,6 +36,11 @@ class View:
         object.__setattr__(self, "_attribute", {a: k for k, a in enumerate(self.promised, len(self.columns))})
         object.__setattr__(self, "_bounds", tuple(map(tuple, finite)))
 
+    @property
+    def bounds(self) -> tuple[tuple[Extended, ...], ...]:
+        """The matrix as numbers."""
+        return self._bounds
+
     def parts(self) -> tuple[View, ...]:
         """One view for each zone that this view stands for."""
         variables = _variables(self.occurrence, self.columns, self.promised)

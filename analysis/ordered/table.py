@@ -1,8 +1,11 @@
-"""The families of ordered operators that the analysis knows."""
+"""The families of ordered operators that the analysis knows. Each is loaded when a program has such an operator."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
 from typing import Any, Final
 
 from tidegate.algebra.errors import InternalError
@@ -10,61 +13,62 @@ from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.ordered.families import by_node
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import ordered_operator
-from tidegate.analysis.ordered.asof import AsOfFamily
-from tidegate.analysis.ordered.derive import DeriveFamily
 from tidegate.analysis.ordered.family import Family, StateBound
-from tidegate.analysis.ordered.match.counted import CountedMatchesFamily
-from tidegate.analysis.ordered.match.family import MatchFamily
-from tidegate.analysis.ordered.over import OverFamily
-from tidegate.analysis.ordered.process import ProcessFamily
-from tidegate.analysis.ordered.ranks import RanksFamily
-from tidegate.analysis.ordered.sequences.counted import CountedSequencesFamily
-from tidegate.analysis.ordered.sequences.family import SequencesFamily
-from tidegate.analysis.ordered.ticks import TicksFamily
-from tidegate.analysis.ordered.transitions import GroupedWindowsFamily, TransitionsFamily
-from tidegate.analysis.ordered.windows import WindowsFamily
 
-FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
-    "the analysis",
-    Family,
-    (
-        AsOfFamily(),
-        CountedMatchesFamily(),
-        CountedSequencesFamily(),
-        DeriveFamily(),
-        GroupedWindowsFamily(),
-        MatchFamily(),
-        OverFamily(),
-        ProcessFamily(),
-        RanksFamily(),
-        SequencesFamily(),
-        TicksFamily(),
-        TransitionsFamily(),
-        WindowsFamily(),
-    ),
-    optional=(
-        "problems",
-        "with_progress",
-        "completion_hint",
-        "declarations",
-        "freed",
-        "summary",
-        "orders",
-        "per_start",
-        "implied",
-        "joins_rows",
-        "alike",
-        "together",
-    ),
+#: By the name of a node the module of its family here; the class there is the node's name with `Family` after it.
+MODULES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "AsOf": "asof",
+        "CountedMatches": "match.counted",
+        "CountedSequences": "sequences.counted",
+        "Derive": "derive",
+        "GroupedWindows": "transitions",
+        "Match": "match.family",
+        "Over": "over",
+        "Process": "process",
+        "Ranks": "ranks",
+        "Sequences": "sequences.family",
+        "Ticks": "ticks",
+        "Transitions": "transitions",
+        "Windows": "windows",
+    }
+)
+#: Facts of which a family need not say anything.
+OPTIONAL: Final = (
+    "problems",
+    "with_progress",
+    "completion_hint",
+    "declarations",
+    "freed",
+    "summary",
+    "orders",
+    "per_start",
+    "implied",
+    "joins_rows",
+    "alike",
+    "together",
 )
 
 
 def family_of(node: OrderedNode) -> Family[Any]:
     """The family of an operator; `InternalError` TG904 where the analysis has none."""
-    family = FAMILIES.get(type(node))
+    of = type(node)
+    family = _loaded(of.__name__).get(of) if of.__name__ in MODULES else None
     if family is None:
-        raise InternalError("TG904", f"the analysis has no family of {type(node).__name__}")
+        raise InternalError("TG904", f"the analysis has no family of {of.__name__}")
     return family
+
+
+def all_families() -> dict[type[OrderedNode], Family[Any]]:
+    """All of them, loaded and checked."""
+    return {node: family for name in MODULES for node, family in _loaded(name).items()}
+
+
+@cache
+def _loaded(name: str) -> dict[type[OrderedNode], Family[Any]]:
+    """The family of nodes of this name; `InternalError` TG904 for one that lacks a fact."""
+    module = import_module(f"tidegate.analysis.ordered.{MODULES[name]}")
+    return by_node("the analysis", Family, (getattr(module, f"{name}Family")(),), optional=OPTIONAL)
 
 
 def operator_growth(query: Query) -> tuple[str, ...]:

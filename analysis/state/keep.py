@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Node
@@ -14,12 +15,10 @@ from tidegate.algebra.types import MAX_SHIFT
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.federation.views import Necessary, View, declared_matrix, necessary, views
 from tidegate.analysis.progress.pass_ import above
+from tidegate.analysis.state.thresholds import Case, Extents, KnownThresholds, Thresholds, known_thresholds
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.wording import at_most, shifted
 from tidegate.analysis.zones.zone import Variable, hull
-
-#: The least and greatest value of each attribute in some rows, as far as they are known.
-Extents = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +32,15 @@ class Keep:
     stream: StreamDef
     views: tuple[View, ...]
     needed: tuple[Necessary, ...]
+    promised: tuple[str, ...]
+    known: KnownThresholds = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", known_thresholds(self.stream, self.views, self.needed))
+
+    def at(self, p: Mapping[str, Extended]) -> Thresholds:
+        """The condition at some progress; of queries whose names alone differ, one and the same."""
+        return self.known.at((progress_of(self.promised, p),), partial(self._at, p))
 
     def row(self, row: Mapping[str, int], p: Mapping[str, Extended]) -> bool:
         """Whether the row stays, by the definition."""
@@ -40,13 +48,16 @@ class Keep:
 
     def condition(self, p: Mapping[str, Extended]) -> Term:
         """The rule as a condition over the stream's attributes; for rows that keep the stream's relations, the same."""
-        return disjunction(
-            list(dict.fromkeys(keep_condition(self.stream, needed, p) for needed in self.needed)),
-        )
+        return self.at(p).condition
 
     def segment(self, bounds: Extents, p: Mapping[str, Extended]) -> bool:
         """Whether a segment with these least and greatest values may hold a row that stays; False: it can go whole."""
-        return any(segment_may_stay(view, bounds, p) for view in self.views)
+        return self.at(p).segment(bounds)
+
+    def _at(self, p: Mapping[str, Extended]) -> Thresholds:
+        cases = (staying(view, p) for view in self.views)
+        build = partial(_condition, self.stream, self.needed, dict(p))
+        return Thresholds(tuple(case for case in cases if case is not None), build)
 
     def describe(self) -> str:
         """Until when a row is kept, as text; `p(a)` is the query's progress on a."""
@@ -65,7 +76,7 @@ def keep(federation: Federation, i: int, promised: tuple[str, ...]) -> Keep:
     """The keep condition of occurrence i for a query that promises progress on these attributes."""
     speaking = views(federation, i, promised)
     declared = declared_matrix(federation, i)
-    return Keep(federation.occurrences[i], speaking, tuple(necessary(view, declared) for view in speaking))
+    return Keep(federation.occurrences[i], speaking, tuple(necessary(view, declared) for view in speaking), promised)
 
 
 def kept_of(condition: Keep, part: Node, i: int) -> Term:
@@ -98,23 +109,40 @@ def still_to_pass(view: View, row: Mapping[str, int], p: Mapping[str, Extended])
     )
 
 
+def staying(view: View, p: Mapping[str, Extended]) -> Case | None:
+    """`fits` and `still_to_pass` at some progress; None where no row passes any more."""
+    beyond: dict[str, Extended] = {}
+    for a in view.promised:
+        limit = p.get(a, -INF)
+        if limit == INF:
+            return None
+        for x in view.columns:
+            beyond[x] = max(beyond.get(x, -INF), limit - view.ahead(x, a))
+    inner = ((x, y, view.within(x, y)) for x in view.columns for y in view.columns if x != y)
+    return Case(
+        tuple((x, limit) for x, limit in beyond.items() if limit != -INF),
+        tuple((x, y, c) for x, y, c in inner if c != INF),
+    )
+
+
+def progress_of(promised: tuple[str, ...], p: Mapping[str, Extended]) -> tuple[Extended, ...]:
+    """The progress of promised attributes; of one that is missing, -∞."""
+    return tuple(p.get(a, -INF) for a in promised)
+
+
 def segment_may_stay(view: View, bounds: Extents, p: Mapping[str, Extended]) -> bool:
-    """`still_to_pass` for the best row that a segment could hold."""
-    return all(
-        min((greatest(bounds, x) + view.ahead(x, a) for x in view.columns), default=INF) > p.get(a, -INF)
-        and p.get(a, -INF) != INF
-        for a in view.promised
-    ) and all(least(bounds, y) - greatest(bounds, x) <= view.within(x, y) for x in view.columns for y in view.columns)
-
-
-def least(bounds: Extents, x: str) -> Extended:
-    """The least value of an attribute in a segment, -∞ where it is not known."""
-    return bounds[x][0] if x in bounds else -INF
+    """Whether a segment may hold a row that stays by this view."""
+    case = staying(view, p)
+    return case is not None and case.may_hold(bounds)
 
 
 def greatest(bounds: Extents, x: str) -> Extended:
     """The greatest value of an attribute in a segment, +∞ where it is not known."""
     return bounds[x][1] if x in bounds else INF
+
+
+def _condition(stream: StreamDef, needed: tuple[Necessary, ...], p: Mapping[str, Extended]) -> Term:
+    return disjunction(list(dict.fromkeys(keep_condition(stream, one, p) for one in needed)))
 
 
 def keep_condition(stream: StreamDef, needed: Necessary, p: Mapping[str, Extended]) -> Term:

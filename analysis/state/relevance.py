@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import FALSE, TRUE, Attr, Lit, Term, call, conjunction, disjunction
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.federation.views import Necessary, View
 from tidegate.analysis.state.keep import (
-    Extents,
     Keep,
     fits,
     greatest,
     keep_condition,
-    least,
+    progress_of,
     segment_may_stay,
+    staying,
     still_to_pass,
 )
+from tidegate.analysis.state.thresholds import Case, Extents, KnownThresholds, Thresholds
 
 Progress = Mapping[str, Extended]
 
@@ -34,6 +36,13 @@ class Relevance:
     stream: StreamDef
     views: tuple[View, ...]
     needed: tuple[Necessary, ...]
+    promised: tuple[str, ...]
+    known: KnownThresholds
+
+    def at(self, old: Progress, new: Progress) -> Thresholds:
+        """The condition for an increment; of queries whose names alone differ, one and the same."""
+        progress = progress_of(self.promised, old), progress_of(self.promised, new)
+        return self.known.at(progress, partial(self._at, old, new))
 
     def row(self, row: Mapping[str, int], old: Progress, new: Progress) -> bool:
         """Whether the row is relevant, by the definition."""
@@ -53,6 +62,18 @@ class Relevance:
 
     def condition(self, old: Progress, new: Progress) -> Term:
         """The rule as a condition over the stream's attributes; for rows that keep the stream's relations, the same."""
+        return self.at(old, new).condition
+
+    def segment(self, bounds: Extents, old: Progress, new: Progress) -> bool:
+        """Whether a segment with these least and greatest values may hold a relevant row; False: none is."""
+        return self.at(old, new).segment(bounds)
+
+    def _at(self, old: Progress, new: Progress) -> Thresholds:
+        cases = (_mattering(view, old, new) for view in self.views)
+        build = partial(self._condition, dict(old), dict(new))
+        return Thresholds(tuple(case for case in cases if case is not None), build)
+
+    def _condition(self, old: Progress, new: Progress) -> Term:
         cases: dict[Term, None] = {}
         for view, needed in zip(self.views, self.needed, strict=True):
             kept = keep_condition(self.stream, needed, old)
@@ -64,32 +85,17 @@ class Relevance:
     def _passing(self, view: View, needed: Necessary, old: Progress, new: Progress) -> Term:
         if not view.promised:
             return TRUE
-        reached: list[Term] = []
+        early: list[Term] = []
         for a, bounds in needed.behind:
             if not can_pass(view, a, old, new):
                 continue
             limit = new[a]
             if limit == INF:
                 return TRUE
-            reached.append(
+            early.append(
                 conjunction([call("le", Attr(x), Lit(int(limit) + d, self.stream.schema[x].type)) for x, d in bounds])
             )
-        return disjunction(reached)
-
-    def segment(self, bounds: Extents, old: Progress, new: Progress) -> bool:
-        """Whether a segment with these least and greatest values may hold a relevant row; False: none is."""
-        return any(
-            segment_may_stay(view, bounds, old)
-            and (
-                not view.promised
-                or any(
-                    all(least(bounds, x) - view.behind(a, x) <= new.get(a, -INF) for x in view.columns)
-                    and can_pass(view, a, old, new)
-                    for a in view.promised
-                )
-            )
-            for view in self.views
-        )
+        return disjunction(early)
 
     def may_change(self, bounds: Extents, p: Progress) -> bool:
         """Whether rows of a segment may begin or cease to matter to results as these get beyond p; False: none does.
@@ -107,6 +113,21 @@ class Relevance:
             yield from (view,) if len(view.zones) == 1 else view.parts()
 
 
+def _mattering(view: View, old: Progress, new: Progress) -> Case | None:
+    """What a view asks of rows that matter for an increment; None where no result of it can pass."""
+    kept = staying(view, old)
+    if kept is None or not view.promised:
+        return kept
+    within = tuple(
+        tuple((x, limit) for x in view.columns if (limit := new[a] + view.behind(a, x)) != INF)
+        for a in view.promised
+        if can_pass(view, a, old, new)
+    )
+    if not within:
+        return None
+    return replace(kept, within=within if all(within) else ())
+
+
 def _ends(view: View) -> bool:
     return any(view.ahead(x, a) != INF for x in view.columns for a in view.promised)
 
@@ -122,7 +143,7 @@ def _has_begun(view: View, bounds: Extents, p: Progress) -> bool:
 
 def relevance(keep: Keep) -> Relevance:
     """The relevance condition of the occurrence whose keep condition this is."""
-    return Relevance(keep.stream, keep.views, keep.needed)
+    return Relevance(keep.stream, keep.views, keep.needed, keep.promised, keep.known)
 
 
 def can_pass(view: View, a: str, old: Progress, new: Progress) -> bool:

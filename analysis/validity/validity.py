@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tidegate.algebra.errors import Problem, Site
 from tidegate.algebra.formulas import temporal_formula
@@ -17,7 +17,6 @@ from tidegate.analysis.inner_queries import inner_owner
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Clause, Propagation
 from tidegate.analysis.validity.alternatives import narrowed_query
-from tidegate.analysis.validity.mends import Mends
 from tidegate.analysis.zones.expansion import MAX_ZONES
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.instants import constrained
@@ -32,6 +31,9 @@ from tidegate.analysis.zones.sites import (
 )
 from tidegate.analysis.zones.wording import amount
 from tidegate.analysis.zones.zone import Conflict, Edge, Zone, is_copy
+
+if TYPE_CHECKING:
+    from tidegate.analysis.validity.mends import Mends
 
 #: What would mend that a promised attribute does not progress on the stream of a clause; empty where nothing is known.
 Hint = Callable[[str, Clause], str]

@@ -16,10 +16,6 @@ from tidegate.analysis.inner_queries import owner_of
 from tidegate.analysis.pipeline import analyse
 from tidegate.analysis.state.bounds import Unbounded
 from tidegate.analysis.validity.validity import scan_problems
-from tidegate.contexts.optimiser.grouping import gathered, grouped
-from tidegate.contexts.optimiser.implied import without_implied
-from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
-from tidegate.contexts.optimiser.sharing import sharing
 
 
 def optimised(program: ProgramDef, facts: ProgramFacts) -> ProgramFacts:
@@ -30,6 +26,9 @@ def optimised(program: ProgramDef, facts: ProgramFacts) -> ProgramFacts:
     """
     if not any(isinstance(ordered_operator(query.query.node), Transitions) for query in facts.queries):
         return facts
+    # Few programs have contexts, and every one asks.
+    from tidegate.contexts.optimiser.sharing import sharing
+
     alone = _alone(facts)
     queries, best = _pushed_down(program.queries, facts, alone)
     places = [place for place, query in enumerate(queries) if query.name in alone]
@@ -55,6 +54,10 @@ def _pushed_down(
     queries: Sequence[Query], facts: ProgramFacts, alone: Iterable[str]
 ) -> tuple[Sequence[Query], ProgramFacts]:
     """The queries, as many as can be with their filters by contexts further down, and the facts of all of them."""
+    from tidegate.contexts.optimiser.grouping import gathered, grouped
+    from tidegate.contexts.optimiser.implied import without_implied
+    from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
+
     models = {query.stream: query.node for query in queries if isinstance(query.node, Transitions)}
 
     def needed(node: Node) -> Node | None:

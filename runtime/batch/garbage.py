@@ -11,6 +11,7 @@ from typing import Literal
 
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.time import INF
+from tidegate.analysis.state.thresholds import Extents
 from tidegate.runtime.batch.executor import Executor, Rewrite
 from tidegate.runtime.eval.aggregates.fold_rows import shard_tree
 from tidegate.runtime.eval.beginnings.memory import Beginnings
@@ -98,29 +99,31 @@ class Garbage:
             if (beginnings := self._begun(buffer)) is not None:
                 due += self._closed(beginnings, stored, batch.seq, progress)
                 continue
-            if self.mode != "off":
-                stored = left[buffer.id] = tuple(s for s in stored if self._needed(buffer, s, progress, _whole))
+            needed = self._keeps(buffer, progress)
+            stored = left[buffer.id] = tuple(s for s in stored if needed(s.bounds))
             free = [s for s in stored if s.path not in judged]
-            dying = {s.path for s in free if self.mode != "off" and self._wants_rewriting(buffer, s, progress)}
+            dying = {s.path for s in free if not needed(self._first_to_go(s.bounds))}
             most = merged_rows(stored, self._arrived[buffer.id])
             settled = self._folding(buffer, progress)
-            keep = self.keep(buffer, progress)
+            made = Rewrite(buffer, (), TRUE, most, settled)  # the condition comes last, as few buffers are rewritten
             if settled is None:
-                planned = [Rewrite(buffer, group, keep, most) for group in plan_compaction(free, max_rows=most)]
+                planned = [replace(made, segments=group) for group in plan_compaction(free, max_rows=most)]
             elif self.mode == "exact":
                 changed = len(free) > 1 or not all(self._is_folded(buffer, s) for s in free)
-                planned = [Rewrite(buffer, free, keep, most, settled)] if changed else []
+                planned = [replace(made, segments=free)] if changed else []
             else:
-                made = Rewrite(buffer, (), keep, most, settled)
                 steps, planned = self._fold_steps(made, free, progress, executor.limits)
                 folds += steps
             merging = {segment.path for one in (*planned, *folds) for segment in one.segments}
-            planned += [Rewrite(buffer, [s], keep, most, settled) for s in stored if s.path in dying - merging]
+            planned += [replace(made, segments=[s]) for s in stored if s.path in dying - merging]
             for one in planned:
                 is_due = self.mode == "exact" and (settled is not None or any(s.path in dying for s in one.segments))
                 (due if is_due else waiting).append(one)
         arrived = sum(self._arrived.values())
-        rewrites = [*due, *affordable(waiting, arrived), *affordable_folds(folds, arrived)]
+        chosen = [*due, *affordable(waiting, arrived), *affordable_folds(folds, arrived)]
+        rewritten = {one.buffer.id: one.buffer for one in chosen}
+        keeps = {name: self.keep(buffer, progress) for name, buffer in rewritten.items()}
+        rewrites = [replace(one, keep=keeps[one.buffer.id]) for one in chosen]
         for rewrite, merged in zip(rewrites, executor.rewrite(batch, rewrites), strict=True):
             gone = {segment.path for segment in rewrite.segments}
             kept = (s for s in left[rewrite.buffer.id] if s.path not in gone)
@@ -281,19 +284,22 @@ class Garbage:
         memory = self.keys.get(buffer.stream.name)
         return memory if memory is not None and memory.buffer is buffer else None
 
-    def _needed(
-        self, buffer: Buffer, segment: Segment, progress: ProgressState, part: Callable[[int, int], tuple[int, int]]
-    ) -> bool:
-        bounds = {column: part(*limits) for column, limits in segment.bounds.items()}
+    def _keeps(self, buffer: Buffer, progress: ProgressState) -> Callable[[Extents], bool]:
+        """Tells of the bounds of a segment whether anybody may need a row of it."""
+        if self.mode == "off":
+            return lambda _: True
         memory = self._memory(buffer)
         if memory is not None:
-            return memory.keeps_segment(bounds, progress.of_input(buffer.stream))
-        return self.plan.buffer_keeps_segment(buffer, bounds, progress.queries)
+            reached = progress.of_input(buffer.stream)
+            return lambda bounds: memory.keeps_segment(bounds, reached)
+        return self.plan.buffer_keeps(buffer, progress.queries)
 
-    def _wants_rewriting(self, buffer: Buffer, segment: Segment, progress: ProgressState) -> bool:
-        """Exact: always. Amortised: once its earlier half is dead, so that each rewrite frees about what it copies."""
+    def _first_to_go(self, bounds: Extents) -> Extents:
+        """The bounds of those rows of a segment that have to be dead before it is written anew. Exact: of the earliest.
+        Amortised: of the earlier half, so that each rewrite frees about what it copies.
+        """
         part = _earliest if self.mode == "exact" else _earlier_half
-        return not self._needed(buffer, segment, progress, part)
+        return {column: part(*limits) for column, limits in bounds.items()}
 
 
 def merged_rows(segments: Sequence[Segment], arrived: int) -> int:
@@ -348,10 +354,6 @@ def _rows(segments: Segments) -> int:
 
 def _rows_of(segments: Iterable[Segment]) -> int:
     return sum(segment.rows for segment in segments)
-
-
-def _whole(low: int, high: int) -> tuple[int, int]:
-    return low, high
 
 
 def _earlier_half(low: int, high: int) -> tuple[int, int]:

@@ -277,8 +277,14 @@ def relevant(
     query: QueryPlan, segments: Sequence[Sequence[Segment]], old: Progress, new: Progress
 ) -> list[list[Segment]]:
     """Per leaf those of its segments that may hold a row that matters between `old` and `new`."""
-    pairs = zip(query.leaves, segments, strict=True)
-    return [[s for s in some if leaf.segment_relevant(s.bounds, old, new)] for leaf, some in pairs]
+    return [_relevant(leaf, some, old, new) for leaf, some in zip(query.leaves, segments, strict=True)]
+
+
+def _relevant(leaf: Leaf, segments: Sequence[Segment], old: Progress, new: Progress) -> list[Segment]:
+    if not segments:  # as of static tables
+        return []
+    mattering = leaf.mattering(old, new)
+    return [segment for segment in segments if mattering.segment(segment.bounds)]
 
 
 def multiplying(level: Sequence[QueryPlan], rows: int, given: int, steps: int) -> QueryError:

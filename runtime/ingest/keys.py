@@ -12,7 +12,7 @@ import polars as pl
 from tidegate.algebra.nodes import Scan
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Term
-from tidegate.analysis.state.keep import Extents
+from tidegate.analysis.state.thresholds import Extents
 from tidegate.runtime.plan.steps import Buffer, Progress, pass_window
 
 DUPLICATE = "duplicate"

@@ -21,9 +21,7 @@ from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.ordered.transitions import OPEN
 from tidegate.analysis.zones.wording import instant
 from tidegate.contexts.standing import Standing, standings
-from tidegate.runtime.ordered.row_operator import NONE
 from tidegate.runtime.ordered.state import read_state
-from tidegate.runtime.ordered.transitions.operator import state_tables
 from tidegate.runtime.state.manifest import Manifest
 from tidegate.runtime.state.store.interface import Store
 
@@ -75,6 +73,10 @@ class _Windows:
         stored_rows = sum(kept.rows for kept in files.kept if kept.holds == OPEN)
         if stored_rows > MOST_WINDOWS:
             return cls(stored_rows, {})
+        # Kernels take half a second to load, and every session loads this module.
+        from tidegate.runtime.ordered.row_operator import NONE
+        from tidegate.runtime.ordered.transitions.operator import state_tables
+
         tables = read_state(store, model, files, state_tables(node))
         by_partition: dict[Key, dict[str, Extended]] = {}
         if OPEN in tables:

@@ -10,7 +10,7 @@ import polars as pl
 
 from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.time import Extended
-from tidegate.analysis.state.keep import Extents
+from tidegate.analysis.state.thresholds import Extents
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.state_tables import StateTables
 from tidegate.runtime.plan.steps import OrderedStep

@@ -14,7 +14,7 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
-from tidegate.analysis.state.keep import Extents
+from tidegate.analysis.state.thresholds import Extents
 from tidegate.runtime.ordered.family import Operator, Span
 from tidegate.runtime.ordered.state_tables import KEY, StateTables, checked, folded
 from tidegate.runtime.plan.progress import not_of_this_program

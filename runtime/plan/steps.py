@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from tidegate.algebra.nodes import Group, Node, OrderedNode
@@ -17,7 +18,7 @@ from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts, R
 from tidegate.analysis.ordered.family import StateBound
 from tidegate.analysis.purge import Purge
 from tidegate.analysis.state.bounds import Bounded
-from tidegate.analysis.state.keep import Extents
+from tidegate.analysis.state.thresholds import Case, Extents, Thresholds
 from tidegate.runtime.plan.aggregate_states import partial_schema
 from tidegate.runtime.plan.folding.fold import Fold
 
@@ -129,21 +130,37 @@ class Leaf:
     later: tuple[str, ...] = ()
     joined: LaterJoin | None = None
 
-    def keep(self, p: Progress) -> Term:
-        """The stored rows that may still matter, as a condition over stored columns (rule R14)."""
+    def kept(self, p: Progress) -> Thresholds:
+        """The stored rows that may still matter (rule R14). Readers that differ in names alone have the very same."""
         assert self.buffer is not None
         if self.buffer.partial is not None:
-            return pass_window(self._by_key(p), None, self.buffer.schema)
+            return self._window(self._by_key(p), None)
         assert self.occurrence is not None
-        return self.occurrence.keep.condition(p)
+        return self.occurrence.keep.at(p)
+
+    def mattering(self, p: Progress, new: Progress) -> Thresholds:
+        """The stored rows that matter for the increment from `p` to `new` (rule R15)."""
+        assert self.buffer is not None
+        if self.buffer.partial is not None:
+            return self._window(self._by_key(p), self._by_key(new))
+        assert self.occurrence is not None
+        return self.occurrence.relevance.at(p, new)
+
+    def keep(self, p: Progress) -> Term:
+        """The stored rows that may still matter, as a condition over stored columns."""
+        return self.kept(p).condition
 
     def relevant(self, p: Progress, new: Progress) -> Term:
         """The stored rows that matter for the increment from `p` to `new`."""
+        return self.mattering(p, new).condition
+
+    def _window(self, old: list[tuple[str, Extended]], new: list[tuple[str, Extended]] | None) -> Thresholds:
+        """Partials beyond `old` by every grouping key and, where `new` is given, within it by at least one."""
         assert self.buffer is not None
-        if self.buffer.partial is not None:
-            return pass_window(self._by_key(p), self._by_key(new), self.buffer.schema)
-        assert self.occurrence is not None
-        return self.occurrence.relevance.condition(p, new)
+        build = partial(pass_window, old, new, self.buffer.schema)
+        if INF in (b for _, b in old) or new == []:
+            return Thresholds((), build)
+        return Thresholds((Case(tuple(old), within=tuple((one,) for one in new or ())),), build)
 
     def _by_key(self, p: Progress) -> list[tuple[str, Extended]]:
         """Translates progress of the result to progress of the grouping keys of partials."""
@@ -151,20 +168,7 @@ class Leaf:
 
     def keeps_segment(self, bounds: Extents, p: Progress) -> bool:
         """Whether a segment with these bounds may hold a row that still matters."""
-        assert self.buffer is not None
-        if self.buffer.partial is not None:
-            return all(bounds[column][1] > b for column, b in self._by_key(p))
-        assert self.occurrence is not None
-        return self.occurrence.keep.segment(bounds, p)
-
-    def segment_relevant(self, bounds: Extents, p: Progress, new: Progress) -> bool:
-        """Whether a segment with these bounds may hold a row that matters for this increment."""
-        assert self.buffer is not None
-        if self.buffer.partial is not None:
-            reached = any(bounds[column][0] <= b for column, b in self._by_key(new))
-            return reached and self.keeps_segment(bounds, p)
-        assert self.occurrence is not None
-        return self.occurrence.relevance.segment(bounds, p, new)
+        return self.kept(p).segment(bounds)
 
     def segment_may_change(self, bounds: Extents, p: Progress) -> bool:
         """Whether rows of a segment with these bounds may begin or cease to matter as results get beyond `p`."""
@@ -391,11 +395,20 @@ class Plan:
         return longest[True] > longest[False]
 
     def buffer_keep(self, buffer: Buffer, progress: Mapping[str, Progress]) -> Term:
-        """The keep condition of a buffer: a row stays while any reader keeps it, each by its own query's progress."""
-        return disjunction([leaf.keep(progress[query.name]) for query, leaf in self.readers(buffer)])
+        """The keep condition of a buffer: a row stays while any reader keeps it, each by its own query's progress.
 
-    def buffer_keeps_segment(self, buffer: Buffer, bounds: Extents, progress: Mapping[str, Progress]) -> bool:
-        return any(leaf.keeps_segment(bounds, progress[query.name]) for query, leaf in self.readers(buffer))
+        Many readers that say the same are asked once: each row is held against each part.
+        """
+        return disjunction([*dict.fromkeys(kept.condition for kept in self._kept(buffer, progress))])
+
+    def buffer_keeps(self, buffer: Buffer, progress: Mapping[str, Progress]) -> Callable[[Extents], bool]:
+        """Tells of the bounds of a segment whether any reader may keep a row of it."""
+        kept = self._kept(buffer, progress)
+        return lambda bounds: any(one.segment(bounds) for one in kept)
+
+    def _kept(self, buffer: Buffer, progress: Mapping[str, Progress]) -> Sequence[Thresholds]:
+        """What readers keep. Those of one shape and progress keep the same."""
+        return [*dict.fromkeys(leaf.kept(progress[query.name]) for query, leaf in self.readers(buffer))]
 
 
 def _earlier(b: Extended, by: int) -> Extended:

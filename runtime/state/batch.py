@@ -54,14 +54,15 @@ class Batch:
         replayed: bool,
         fingerprint: str,
         previous: Manifest | None,
+        known: frozenset[str],
         log: PositionLog,
         sinks: Mapping[str, Sink],
         keep: Retention,
         finish: Callable[[Batch, Manifest], None],
         waiting: dict[str, Any],
     ) -> None:
-        """`waiting` has the tables of results in packs that this process has written, by their paths; this batch adds
-        its own.
+        """`known` are the paths of what `previous` says that this batch needs. `waiting` has the tables of results in
+        packs that this process has written, by their paths; this batch adds its own.
         """
         self.intent = intent
         self.attempt = attempt
@@ -69,6 +70,7 @@ class Batch:
         self._store = store
         self._fingerprint = fingerprint
         self._previous = previous
+        self._known = known
         self._log = log
         self._sinks = sinks
         self._keep = keep
@@ -316,9 +318,8 @@ class Batch:
         self.hasty.append(self._pack.path)
         self._store.failpoints.hit("commit-after-pack")
 
-    def unnamed(self, manifest: Manifest) -> list[str]:
+    def unnamed(self, named: frozenset[str]) -> list[str]:
         """Files that this batch wrote and did not name in the end, because it merged or replaced them."""
-        named = {file_of(file.path) for file in manifest.files()}
         return [path for path in self._written if path not in named]
 
     def _quarantined(self) -> Quarantine:
@@ -350,11 +351,11 @@ class Batch:
 
     def _check_known(self, segments: Mapping[str, Sequence[Segment]], operators: Mapping[str, OperatorFiles]) -> None:
         """Checks that no named file was collected meanwhile or is incomplete."""
-        known = {file.path for file in self._previous.state_files()} if self._previous is not None else set()
-        named = [segment.file for parts in segments.values() for segment in parts]
-        named += [file for state in operators.values() for file in state.files]
-        for file in named:
-            if file.path in known or file_of(file.path) == self._pack.path:
+        known = self._known
+        new = [segment.file for parts in segments.values() for segment in parts if segment.path not in known]
+        new += [file for state in operators.values() for file in state.files if file.path not in known]
+        for file in new:
+            if file_of(file.path) == self._pack.path:
                 continue
             if not file.path.rpartition("/")[2].startswith(f"{self.seq:010d}-"):
                 raise InternalError(

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.batch import Batch
-from tidegate.runtime.state.codec import Json
+from tidegate.runtime.state.codec import Json, Texts
 from tidegate.runtime.state.errors import (
     LOCATION,
     MANIFEST,
@@ -26,7 +26,7 @@ from tidegate.runtime.state.errors import (
 from tidegate.runtime.state.inputs.positions import ChangedFile, Offer, PositionLog, Positions, SourceFile, SparkBatch
 from tidegate.runtime.state.inputs.put_away import PuttingAway, put_away
 from tidegate.runtime.state.intent import pending_intent, record_intent, replays
-from tidegate.runtime.state.leftovers import RETAINED, delete_leftovers, delete_retired
+from tidegate.runtime.state.leftovers import RETAINED, Retained, delete_leftovers, delete_retired
 from tidegate.runtime.state.manifest import (
     Engine,
     Intent,
@@ -80,7 +80,8 @@ class Checkpoint:
         self._keep = keep
         self._held: list[int] = []
         self._lock = lock
-        self._retained: list[Manifest] = []
+        self._retained: list[Retained] = []
+        self._texts = Texts()
         self._log = PositionLog(store, Positions())
         self._batch: Batch | None = None
         #: The tables of results that wait in packs, by their paths: those that this process has written.
@@ -204,6 +205,7 @@ class Checkpoint:
             replayed,
             self.meta.fingerprint,
             self.manifest,
+            self._retained[-1].state if self._retained else frozenset(),
             self._log,
             self._sinks,
             self._keep,
@@ -240,8 +242,8 @@ class Checkpoint:
 
     def _recover(self, check: Literal["full", "size"]) -> None:
         store = self.store
-        self._retained = retained_manifests(store)
-        self.manifest = manifest = self._retained[-1] if self._retained else None
+        self._retained = [Retained.of(manifest) for manifest in retained_manifests(store)]
+        self.manifest = manifest = self._retained[-1].manifest if self._retained else None
         if manifest is not None and manifest.fingerprint != self.meta.fingerprint:
             raise StateError(PROGRAM, f"{manifest_path(manifest.seq)} belongs to another program than meta.json")
         self.pending = pending_intent(store, self.next_seq)
@@ -280,7 +282,7 @@ class Checkpoint:
             raise self._taken_over()
         store.failpoints.hit("commit-before-manifest")
         with storage_errors(f"committing batch {manifest.seq}"):
-            content = encode_manifest(manifest)
+            content = encode_manifest(manifest, self._texts)
             if not store.create_exclusive(manifest_path(manifest.seq), content, after=batch.hasty):
                 raise StateError(
                     WRITER,
@@ -290,14 +292,14 @@ class Checkpoint:
         store.failpoints.hit("commit-after-manifest")
         self._log.accept(batch.intent.offer, manifest.positions)
         self.manifest, self.pending = manifest, None
-        self._retained.append(manifest)
-        waiting = {output.file.path for outputs in manifest.gathered.values() for output in outputs}
-        self._waiting = {path: table for path, table in self._waiting.items() if path in waiting}
+        now = Retained.of(manifest)
+        self._retained.append(now)
+        self._waiting = {path: table for path, table in self._waiting.items() if path in now.state}
         self._publish(manifest)
         self._put_away(manifest.seq, batch.intent.offer, done=False)
         store.failpoints.hit("commit-before-gc")
         try:
-            self._collect(batch.unnamed(manifest))
+            self._collect(batch.unnamed(now.files))
         except (OSError, MemoryError) as error:  # the batch is done; what stays behind is swept at the next start
             _logger.warning("collecting garbage after batch %d failed: %s", manifest.seq, error)
         store.failpoints.hit("commit-after-gc")

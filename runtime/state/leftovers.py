@@ -6,6 +6,7 @@ Which stored rows nobody needs any more is decided in `batch/garbage.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tidegate.runtime.state.manifest import (
@@ -23,23 +24,45 @@ from tidegate.runtime.state.store.packs import file_of
 RETAINED: Final = 2  # the newest is the state; the one before serves readers that opened it a moment ago
 
 
-def named(manifests: Iterable[Manifest]) -> set[str]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Retained:
+    """A manifest that is kept with the paths that it names, since a batch asks for them again and again.
+
+    `state`: files and parts that the next batch needs; `files`: all that it keeps from being deleted, of parts the
+    packs.
+    """
+
+    manifest: Manifest
+    state: frozenset[str]
+    files: frozenset[str]
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Retained:
+        state = frozenset(file.path for file in manifest.state_files())
+        others = (file.path for file in manifest.other_files())
+        return cls(manifest, state, frozenset(map(file_of, (*state, *others))))
+
+    @property
+    def seq(self) -> int:
+        return self.manifest.seq
+
+
+def named(retained: Iterable[Retained]) -> set[str]:
     """Paths of all files that some of the manifests name, or of which they name parts."""
-    return {file_of(file.path) for manifest in manifests for file in manifest.files()}
+    return set[str]().union(*(one.files for one in retained))
 
 
-def delete_retired(store: Store, retired: Manifest, retained: Sequence[Manifest]) -> None:
+def delete_retired(store: Store, retired: Retained, retained: Sequence[Retained]) -> None:
     """Delete a retired manifest, then the files that only it names."""
-    kept = named(retained)
     dead = [manifest_path(retired.seq), intent_path(retired.seq), marker_path(retired.seq)]
     dead += [away_path(retired.seq)]
-    dead += [path for path in named([retired]) if path not in kept]
+    dead += retired.files.difference(*(one.files for one in retained))
     for path in dead:
         store.failpoints.hit("commit-during-gc")
         store.delete(path)
 
 
-def delete_leftovers(store: Store, retained: Sequence[Manifest], *, running: bool) -> int:
+def delete_leftovers(store: Store, retained: Sequence[Retained], *, running: bool) -> int:
     """Delete the leftovers of attempts that did not commit; returns how many files.
 
     While a run goes on (`running`), files written for the batch after the newest manifest belong to its current attempt

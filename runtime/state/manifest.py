@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.algebra.errors import InternalError
-from tidegate.runtime.state.codec import Extended, Json, decode, encode
+from tidegate.runtime.state.codec import Extended, Json, Texts, decode, encode
 from tidegate.runtime.state.errors import INTENT, MANIFEST, StateError
 from tidegate.runtime.state.inputs.positions import Offer, Positions, SparkBatch
 from tidegate.runtime.state.quarantine import CLOCK, Quarantine
@@ -164,6 +164,10 @@ class Manifest:
     def files(self) -> Iterator[FileRef]:
         """All files that this manifest keeps from being collected."""
         yield from self.state_files()
+        yield from self.other_files()
+
+    def other_files(self) -> Iterator[FileRef]:
+        """Those that the next batch does not need."""
         for output in self.outputs:
             yield output.file
         yield from self.quarantine.refs()
@@ -193,8 +197,9 @@ def sequence_of(path: str) -> int | None:
     return int(name) if len(name) == 10 and name.isascii() and name.isdigit() else None
 
 
-def encode_manifest(manifest: Manifest) -> bytes:
-    return encode("manifest", manifest)
+def encode_manifest(manifest: Manifest, texts: Texts | None = None) -> bytes:
+    """The manifest as its file has it; `texts` are known of the manifest before."""
+    return encode("manifest", manifest, texts)
 
 
 def decode_manifest(data: bytes, seq: int) -> Manifest:

@@ -148,7 +148,7 @@ def test_conditions_are_well_typed_for_every_type_of_time(type_: DataType, step:
 
 
 def test_an_occurrence_that_every_zone_ignores_keeps_nothing() -> None:
-    s = Keep(stream("S"), (), ())
+    s = Keep(stream("S"), (), (), ())
     assert s.condition({"a": 1}) == FALSE
     assert not s.row({"t": 0}, {"a": -INF})
     assert s.describe() == "never"

@@ -69,7 +69,7 @@ def collection(keys: tuple[str, ...] = ("k",)) -> Garbage:
     fold = SimpleNamespace(query="q", keys=keys, settled=lambda p: "settled", settles_segment=lambda bounds, p: True)
     buffer = SimpleNamespace(id="b", stream=SimpleNamespace(name="b"), fold=fold)
     plan = SimpleNamespace(
-        buffers=(buffer,), buffer_keep=lambda *_: "keep", buffer_keeps_segment=lambda *_: True, purged=lambda: ()
+        buffers=(buffer,), buffer_keep=lambda *_: "keep", buffer_keeps=lambda *_: lambda _: True, purged=lambda: ()
     )
     return Garbage(plan, {}, "amortised")  # type: ignore[arg-type]
 

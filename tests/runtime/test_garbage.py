@@ -221,7 +221,7 @@ def made(mode: Any, *names: str, groups: Any = None, memory: str | None = None) 
     plan = SimpleNamespace(
         buffers=tuple(buffers.values()),
         buffer_keep=lambda buffer, progress: (buffer.id, progress),
-        buffer_keeps_segment=keeps,
+        buffer_keeps=lambda buffer, progress: lambda bounds: keeps(buffer, bounds, progress),
         purged=lambda: tuple(tuple(buffers[name] for name in group) for group in groups or ()),
         freed_sooner=lambda buffer: True,
     )
@@ -263,6 +263,29 @@ def test_what_is_merged_is_not_written_anew_beside_that() -> None:
     engine = Engine()
     assert paths(made("exact", "b").collected(engine, batch(), segments, at(10))) == {"b": ["a+b+c+d"]}  # type: ignore[arg-type]
     assert engine.rewritten == [["a", "b", "c", "d"]]
+
+
+def test_the_condition_of_a_buffer_is_built_where_rows_of_it_are_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all of its rewrites, and not at all of a buffer that stays as it is."""
+    for name, value in (("LEAST_REWRITTEN", 0), ("REWRITTEN", 0), ("REWRITE_COST", 0)):
+        monkeypatch.setattr(garbage, name, value)
+    segments = {
+        "b": [stored("live", 10, 10, 19)],
+        "c": [stored("half", 10, 5, 11), stored("other", 10, 5, 11)],
+        "d": [stored("later", 5, 5, 11)],
+    }
+    for mode, asked in (("amortised", ["c"]), ("exact", ["c", "d"])):
+        one, names = made(mode, "b", "c", "d"), list[str]()
+
+        def keep(buffer: Any, progress: int, names: list[str] = names) -> Any:
+            names.append(buffer.id)
+            return (buffer.id, progress)
+
+        monkeypatch.setattr(one.plan, "buffer_keep", keep)
+        engine = Engine()
+        one.collected(engine, batch(), segments, at(10))  # type: ignore[arg-type]
+        assert names == asked
+        assert {name for name, _ in engine.conditions} == set(asked)
 
 
 def test_rows_that_are_judged_are_not_written_anew() -> None:

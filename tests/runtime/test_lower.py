@@ -10,9 +10,10 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.rewrites import rewrite_program
+from tidegate.algebra.terms import Call
 from tidegate.runtime.inspect.plan_text import plan_dict, plan_text
 from tidegate.runtime.plan.lower import _stored_as, lower
-from tidegate.runtime.plan.steps import Plan
+from tidegate.runtime.plan.steps import Plan, Progress
 
 events = tg.stream("E", "k bigint, t bigint, v double, w double", progress="t")
 names = tg.table("N", "k bigint, name string")
@@ -31,6 +32,21 @@ def test_parts_that_differ_in_names_and_columns_share_a_buffer() -> None:
     assert [buffer.id for buffer in plan.buffers] == ["E#0"]
     assert set(plan.buffers[0].schema.names) == {"k", "t", "v", "w"}
     assert len(plan.readers(plan.buffers[0])) == 4
+
+
+def test_readers_that_need_the_same_rows_are_asked_once() -> None:
+    """Each by the progress of its own query; what they do with the rows makes no difference."""
+    a, b = events.as_("a"), events.as_("b")
+    pairs = a.join(b, a.k == b.k, a.t <= b.t, b.t <= a.t + 5)
+    plan = plan_of(**{f"Q{n}": pairs.select(t=b.t, v=a.v + float(n)) for n in range(9)})
+    (buffer,) = plan.buffers
+    assert len(plan.readers(buffer)) == 18
+    progress: dict[str, Progress] = {query.name: {"t": 100} for query in plan.queries}
+    alone = plan_of(Q0=pairs.select(t=b.t, v=a.v))
+    assert plan.buffer_keep(buffer, progress) == alone.buffer_keep(alone.buffers[0], progress)
+    behind = plan.buffer_keep(buffer, {**progress, "Q3": {"t": 90}})
+    assert isinstance(behind, Call)
+    assert (behind.op, len(behind.args)) == ("or", 4)
 
 
 def test_a_buffer_of_another_number_is_another_layout() -> None:

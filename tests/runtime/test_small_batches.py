@@ -94,6 +94,51 @@ def test_equal_rows_have_one_number_and_others_another() -> None:
         assert sorted(firsts.tolist()) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("rows_", [0, 1, 2, 300, 5_000])
+def test_numbers_are_in_the_order_of_values_and_firsts_are_the_first(rows_: int) -> None:
+    """By a column of any type as NumPy numbers them, without what it can do beside that."""
+    rng = np.random.default_rng(rows_)
+    whole = rng.integers(-9, 9, rows_)
+    texts = np.array([f"t{number}" for number in whole], dtype=np.object_)
+    for column in (whole, whole / 4, whole % 2 == 0, texts):
+        _, firsts, numbers = np.unique(column, return_index=True, return_inverse=True)
+        with patch.object(np, "unique", None):
+            found = numbered([column])
+        assert found[0].tolist() == numbers.tolist()
+        assert found[1].tolist() == firsts.tolist()
+
+
+@pytest.mark.parametrize("kind", ["inner", "semi", "anti"])
+def test_what_tells_pairs_from_candidates_is_copied_of_these_and_no_more(kind: Any) -> None:
+    """A hundred rows with a key have 10,000 candidates, of which ten are pairs."""
+    columns = [Attribute(name, BIGINT) for name in "kta"]
+    left = Scan(StreamDef("L", Schema(tuple(columns)), static=True))
+    right = Rename(Scan(StreamDef("R", left.schema, static=True)), tuple((name, f"r.{name}") for name in "kta"))
+    near = conjunction([call("eq", Attr("k"), Attr("r.k")), call("lt", Attr("t"), Attr("r.t"))])
+    step = joins.small_join(Join(left, right, near, kind))
+    assert step is not None
+    copied = []
+
+    def counting(one: SmallRows, other: SmallRows, *places: Any) -> SmallRows:
+        copied.append(({*one.columns, *other.columns}, len(places[0])))
+        return pasted(one, other, *places)
+
+    pasted = joins._pasted
+    ones = SmallRows({"k": np.zeros(100, int), "t": np.arange(100), "a": np.arange(100)}, 100)
+    others = SmallRows(
+        {"r.k": np.zeros(100, int), "r.t": np.where(np.arange(100) < 10, 1, -1), "r.a": np.arange(100)}, 100
+    )
+    with patch.object(joins, "_pasted", counting):
+        found = step(ones, others)
+    wanted = [({"t", "r.t"}, 10_000)]
+    if kind == "inner":
+        wanted.append(({"k", "t", "a", "r.k", "r.t", "r.a"}, 10))
+        assert found.columns["r.a"].tolist() == list(range(10))
+    else:
+        assert found.columns["a"].tolist() == ([0] if kind == "semi" else list(range(1, 100)))
+    assert copied == wanted
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_pairs_with_equal_numbers_are_all_listed_or_none(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -110,7 +155,7 @@ def test_pairs_with_equal_numbers_are_all_listed_or_none(seed: int) -> None:
 
 def test_all_pairs_are_looked_at_up_to_a_number_of_them() -> None:
     """Whatever the keys up to `SMALL_PRODUCT`; up to `MOST_PAIRS` where there are none."""
-    key = joins._Column(lambda columns: columns["i"], BIGINT.kind)
+    key = joins._Column(lambda columns: columns["i"], BIGINT.kind, frozenset("i"))
     left = right = SmallRows.of(FRAME)
     by_key, without = (
         joins._Pairing("inner", ((key, key),), None, None, None),

@@ -8,6 +8,7 @@ PROPAGATION = "analysis/progress/propagation.py"
 PASS = "analysis/progress/pass_.py"
 KEEP = "analysis/state/keep.py"
 RELEVANCE = "analysis/state/relevance.py"
+THRESHOLDS = "analysis/state/thresholds.py"
 VIEWS = "analysis/federation/views.py"
 PRUNING = "analysis/zones/pruning.py"
 NORMAL_FORM = "analysis/zones/normal_form.py"
@@ -105,9 +106,9 @@ GROUP = Group(
         ),
         bug(
             "keep segment relates wrong ends",
-            KEEP,
-            "least(bounds, y) - greatest(bounds, x) <= view.within(x, y)",
-            "greatest(bounds, y) - least(bounds, x) <= view.within(x, y)",
+            THRESHOLDS,
+            "bounds[y][0] - bounds[x][1] > c",
+            "bounds[y][1] - bounds[x][0] > c",
         ),
         bug(
             "views of one zone only",
@@ -160,9 +161,9 @@ GROUP = Group(
         bug("relevance a tick early", RELEVANCE, 'conjunction([call("le", Attr(x)', 'conjunction([call("lt", Attr(x)'),
         bug(
             "relevance segment max for min",
-            RELEVANCE,
-            "all(least(bounds, x) - view.behind(a, x)",
-            "all(bounds[x][1] - view.behind(a, x)",
+            THRESHOLDS,
+            "bounds[x][0] <= limit for x, limit in entry",
+            "bounds[x][1] <= limit for x, limit in entry",
         ),
         bug(
             "a zone is pruned by one that is larger somewhere",

@@ -10,6 +10,7 @@ PACKS = Group(
     "packs",
     (
         "tests/runtime/state/test_packs.py",
+        "tests/runtime/state/test_sync_threads.py",
         "tests/runtime/state/test_crashes.py::test_all_is_durable_before_it_counts",
         "tests/runtime/state/test_crashes.py::test_crash_then_reopen",
         "tests/runtime/faults/test_failpoints.py::test_a_run_that_crashes_in_every_batch_and_every_recovery",
@@ -20,6 +21,30 @@ PACKS = Group(
             "runtime/state/store/packs.py",
             '    return path.partition("@")[0] if path.startswith(AREA) else path\n',
             "    return path\n",
+        ),
+        bug(
+            "every batch starts threads that sync",
+            "runtime/state/store/sync_threads.py",
+            "            wait(others)\n",
+            "            wait(others)\n            self.end()\n",
+        ),
+        bug(
+            "a forked process waits for threads of its parent",
+            "runtime/state/store/sync_threads.py",
+            "if self._pool is None or self._process != os.getpid():",
+            "if self._pool is None:",
+        ),
+        bug(
+            "a failed sync beside others is forgotten",
+            "runtime/state/store/sync_threads.py",
+            "            other.result()\n",
+            "            other.exception()\n",
+        ),
+        bug(
+            "threads that sync outlast their writer",
+            "runtime/state/store/local.py",
+            "        self._syncs.end()\n        self._file.close()\n",
+            "        self._file.close()\n",
         ),
         bug(
             "a pack is written after what names it",
@@ -42,7 +67,7 @@ PACKS = Group(
         bug(
             "results that wait stay in memory when they wait no more",
             "runtime/state/checkpoint.py",
-            "for path, table in self._waiting.items() if path in waiting}",
+            "for path, table in self._waiting.items() if path in now.state}",
             "for path, table in self._waiting.items()}",
         ),
         bug(

@@ -6,6 +6,7 @@ from tools.planted.bugs import Bug, Group, Patch, bug
 
 PROPAGATION = "analysis/progress/propagation.py"
 KEEP = "analysis/state/keep.py"
+THRESHOLDS = "analysis/state/thresholds.py"
 VIEWS = "analysis/federation/views.py"
 PRUNING = "analysis/zones/pruning.py"
 NORMAL_FORM = "analysis/zones/normal_form.py"
@@ -95,9 +96,9 @@ GROUP = Group(
         ),
         bug(
             "segment min for max",
-            KEEP,
-            "min((greatest(bounds, x) + view.ahead(x, a) for x in view.columns), default=INF)",
-            "min((least(bounds, x) + view.ahead(x, a) for x in view.columns), default=INF)",
+            THRESHOLDS,
+            "if x in bounds and bounds[x][1] <= limit:",
+            "if x in bounds and bounds[x][0] <= limit:",
             required=True,
         ),
         Bug(

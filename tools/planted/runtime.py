@@ -50,14 +50,14 @@ GROUP = Group(
         bug(
             "a shared buffer keeps what all readers need",
             STEPS,
-            "return disjunction([leaf.keep(progress[query.name])",
-            "return conjunction([leaf.keep(progress[query.name])",
+            "return disjunction([*dict.fromkeys(kept.condition",
+            "return conjunction([*dict.fromkeys(kept.condition",
         ),
         bug(
             "a shared segment goes with its first reader",
             STEPS,
-            "return any(leaf.keeps_segment(bounds, progress[query.name])",
-            "return all(leaf.keeps_segment(bounds, progress[query.name])",
+            "return lambda bounds: any(one.segment(bounds)",
+            "return lambda bounds: all(one.segment(bounds)",
         ),
         bug(
             "partial aggregates a tick late",
@@ -66,16 +66,16 @@ GROUP = Group(
             '_compare("lt", c, value, schema[c].type)',
         ),
         bug(
-            "partial aggregates go with their earliest",
+            "partial aggregates go a tick early",
             STEPS,
-            "return all(bounds[column][1] > b for column, b in self._by_key(p))",
-            "return all(bounds[column][0] > b for column, b in self._by_key(p))",
+            "Case(tuple(old), within=",
+            "Case(tuple((x, b + 1) for x, b in old), within=",
         ),
         bug(
             "segments go with their earliest row",
             "runtime/batch/garbage.py",
-            "self._needed(buffer, s, progress, _whole)",
-            "self._needed(buffer, s, progress, _earliest)",
+            "tuple(s for s in stored if needed(s.bounds))",
+            "tuple(s for s in stored if needed({x: (low, low) for x, (low, _) in s.bounds.items()}))",
         ),
         bug(
             "rows are stored after the increments",

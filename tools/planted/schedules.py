@@ -26,8 +26,8 @@ GROUP = Group(
         bug(
             "segments are kept by what inputs allow",
             GARBAGE,
-            "return self.plan.buffer_keeps_segment(buffer, bounds, progress.queries)",
-            f"return self.plan.buffer_keeps_segment(buffer, bounds, {ALLOWED})",
+            "return self.plan.buffer_keeps(buffer, progress.queries)",
+            f"return self.plan.buffer_keeps(buffer, {ALLOWED})",
         ),
         bug(
             "rows are swept by what inputs allow",

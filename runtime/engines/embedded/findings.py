@@ -16,7 +16,6 @@ from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.reading_results import read_results
 from tidegate.runtime.engines.setup import Setup
 from tidegate.runtime.ingest.quarantine import kept_rows
-from tidegate.runtime.inspect.why import why
 from tidegate.runtime.inspect.why_answer import Why
 from tidegate.runtime.plan.progress import check_known
 
@@ -48,6 +47,8 @@ class Findings:
         return {name: dict(values) for name, values in self.runner.state.progress.queries.items()}
 
     def why(self, name: str | None, row: Mapping[str, Any] | None) -> Why:
+        from tidegate.runtime.inspect.why import why  # of contexts, too, and few sessions are asked
+
         checkpoint = self.setup.checkpoint
         return why(self.setup.plan.facts, checkpoint.manifest, name, row, checkpoint.store)
 

@@ -59,6 +59,10 @@ from tidegate.runtime.plan.sharding import buffer_keys
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.store.local import LocalStore
 
+#: Segments that the driver makes stay in its memory until their batch ends, up to so many bytes, so that small ones are
+#: parts of one file. Those that workers read are files before.
+PENDING_BYTES = 16 << 20
+
 
 @checked_calls
 class RunningQuery(StreamingQuery):
@@ -400,14 +404,13 @@ def _run_of(
     """
     root = store.where
     paths = stored_statics(setup, store)
-    # Whatever the driver makes, workers may have to read.
     local = EmbeddedExecutor(
         store,
         setup.statics,
         setup.options,
         setup.written,
         options.cache_bytes,
-        pending_bytes=0,
+        pending_bytes=PENDING_BYTES,
         tuner=options.tuner(),
     )
     ship_library(spark.sparkContext)

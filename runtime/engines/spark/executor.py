@@ -204,7 +204,8 @@ class SparkExecutor:
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         """Small ones together in the driver, the others together as one Spark job, each at its place."""
-        ways = {id(job): self._way_of(job) for job in jobs}
+        placed = [(self._in_files(batch, job) if way.place != "driver" else job, way) for job, way in self._ways(jobs)]
+        jobs, ways = [job for job, _ in placed], {id(job): way for job, way in placed}
         small = [job for job in jobs if ways[id(job)].place == "driver"]
         large = [job for job in jobs if ways[id(job)].place != "driver"]
         self.local.leave_to_others(small, large)
@@ -215,10 +216,15 @@ class SparkExecutor:
             done |= self._on_spark(batch, large, ways) if large else {}
         return [done[id(job)] for job in jobs]
 
-    def _way_of(self, job: Job) -> Way:
-        """How an increment is evaluated, in ways that hold the bytes of its relevant segments."""
-        ways = self.limits.ways(job.query, job.bytes + job.state_bytes, self.parallelism)
-        return self.tuner.choose(job.query.name, _rows_of_job(job), ways)
+    def _ways(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Way]]:
+        """How each increment is evaluated, in ways that hold the bytes of its relevant segments."""
+        for job in jobs:
+            ways = self.limits.ways(job.query, job.bytes + job.state_bytes, self.parallelism)
+            yield job, self.tuner.choose(job.query.name, _rows_of_job(job), ways)
+
+    def _in_files(self, batch: Batch, job: Job) -> Job:
+        """The increment over files, which workers can read, also of rows that are only in the driver's memory yet."""
+        return replace(job, inputs=[[self.local.on_disk(batch, segment) for segment in some] for some in job.inputs])
 
     @contextmanager
     def _measured(self, jobs: Sequence[Job], ways: Mapping[int, Way]) -> Iterator[None]:
@@ -242,10 +248,7 @@ class SparkExecutor:
         """In the driver where all are small; else a job to find the least rank, and one for the rows."""
         if self.driver_bytes and sum(job.bytes for job in jobs) <= self.driver_bytes:
             return self.local.stratum(batch, jobs, rank)
-        jobs = [
-            replace(job, inputs=[[self.local.on_disk(batch, segment) for segment in some] for some in job.inputs])
-            for job in jobs
-        ]
+        jobs = [self._in_files(batch, job) for job in jobs]
         try:
             return self._stratum_on_spark(batch, jobs, rank)
         except EvaluationError:
@@ -430,7 +433,11 @@ class SparkExecutor:
         return [done[number] for number in range(len(rewrites))]
 
     def _rewrite_on_spark(self, batch: Batch, rewrites: Mapping[int, Rewrite]) -> dict[int, tuple[Segment, ...]]:
-        tasks = rewrite_tasks(self.target(batch), list(rewrites.values()))
+        read = [
+            replace(one, segments=[self.local.on_disk(batch, segment) for segment in one.segments])
+            for one in rewrites.values()
+        ]
+        tasks = rewrite_tasks(self.target(batch), read)
         names = ", ".join(dict.fromkeys(rewrite.buffer.id for rewrite in rewrites.values()))
         with described(self.spark, f"batch {batch.seq}: collect in {names}"):
             summaries = run_tasks(self.spark, [tasks])

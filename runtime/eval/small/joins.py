@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.algebra.nodes import Join, JoinKind
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Term, conjunction
+from tidegate.algebra.terms import Term, attributes_of, conjunction
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BOOLEAN, Kind
 from tidegate.runtime.eval.joins.equality import range_terms
@@ -26,10 +26,11 @@ SMALL_PRODUCT: Final = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A term over one side of a join, as a column."""
+    """A term over one side of a join, or over pairs, as a column; `reads` are the columns of which it is made."""
 
     value: Value
     kind: Kind
+    reads: frozenset[str]
 
     def of(self, rows: SmallRows) -> Array:
         return column_of(self.value, self.kind, rows)
@@ -53,14 +54,13 @@ class _Pairing:
         if eligible is not None and self.kind != "anti":
             left, eligible = left.where(eligible), None
         lefts, rights = self._candidates(left, right)
-        if self.rest is None and self.kind == "inner":
-            return _pasted(left, right, lefts, rights)
         if self.rest is not None:
-            pairs = _pasted(left, right, lefts, rights)
-            holds = self.rest.of(pairs)
-            if self.kind == "inner":
-                return pairs.where(holds)
-            lefts = lefts[holds]
+            # Most candidates are no pairs: of these no more is copied than tells so.
+            reads = self.rest.reads
+            holds = self.rest.of(_pasted(_of(left, reads), _of(right, reads), lefts, rights))
+            lefts, rights = lefts[holds], rights[holds]
+        if self.kind == "inner":
+            return _pasted(left, right, lefts, rights)
         matched = np.zeros(left.height, dtype=np.bool_)
         matched[lefts] = True
         if eligible is not None:
@@ -104,15 +104,16 @@ def _rest(parts: JoinParts) -> Sequence[Term]:
 
 def _column(term: Term, both: Schema) -> _Column | None:
     value = array_term(term, both)
-    return None if value is None else _Column(value, term_type(term, both).kind)
+    return None if value is None else _Column(value, term_type(term, both).kind, attributes_of(term))
 
 
 def _condition(terms: Sequence[Term], both: Schema) -> tuple[bool, _Column | None]:
     """Whether a conjunction is supported, and its column; no column where it has no part."""
     if not terms:
         return True, None
-    value = array_term(conjunction(list(terms)), both)
-    return value is not None, None if value is None else _Column(value, BOOLEAN.kind)
+    condition = conjunction(list(terms))
+    value = array_term(condition, both)
+    return value is not None, None if value is None else _Column(value, BOOLEAN.kind, attributes_of(condition))
 
 
 def _equal(lefts: Array, rights: Array) -> tuple[Array, Array]:
@@ -126,6 +127,11 @@ def _equal(lefts: Array, rights: Array) -> tuple[Array, Array]:
     left = np.repeat(np.arange(len(lefts)), counts)
     within = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
     return left, order[np.repeat(starts, counts) + within]
+
+
+def _of(rows: SmallRows, names: frozenset[str]) -> SmallRows:
+    """The columns of these names that the rows have."""
+    return rows.only([name for name in rows.columns if name in names])
 
 
 def _pasted(left: SmallRows, right: SmallRows, left_rows: Array, right_rows: Array) -> SmallRows:

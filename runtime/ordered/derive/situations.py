@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.derive import CLOSED, OPEN, VALUES
-from tidegate.analysis.state.keep import Extents
+from tidegate.analysis.state.thresholds import Extents
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.ordered.derive.derivation import Derivation

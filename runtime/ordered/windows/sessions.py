@@ -19,7 +19,7 @@ from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.time import Extended
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.ordered.windows import FIRST, OPEN, SESSIONS
-from tidegate.analysis.state.keep import Extents
+from tidegate.analysis.state.thresholds import Extents
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import merge, partial
 from tidegate.runtime.eval.columns import only, polars_type

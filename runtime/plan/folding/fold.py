@@ -10,7 +10,7 @@ from tidegate.algebra.terms import Term, call, conjunction, disjunction
 from tidegate.algebra.time import Extended
 from tidegate.analysis.state.folding.classes import Best
 from tidegate.analysis.state.folding.foldable import Foldable
-from tidegate.analysis.state.keep import Extents
+from tidegate.analysis.state.thresholds import Extents
 
 
 @dataclass(frozen=True, slots=True)

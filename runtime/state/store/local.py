@@ -11,7 +11,6 @@ import stat
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,11 +23,11 @@ from tidegate.runtime.state.store.interface import FileRef, Lock
 from tidegate.runtime.state.store.own_files import TOP, check_own, is_own
 from tidegate.runtime.state.store.packs import Part, part_of, table_of
 from tidegate.runtime.state.store.paths import check_relative, local_directory
+from tidegate.runtime.state.store.sync_threads import SyncThreads
 
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _CHUNK = 1 << 20
 _LARGE = 1 << 24
-_SYNCS = 16  # at once
 _NOTE_BYTES = 400  # a host's name has at most 255
 
 
@@ -45,6 +44,7 @@ class LocalStore:
         self._root = Path(local_directory(root))
         self._sync = sync
         self._directories: set[Path] = set()
+        self._syncs = SyncThreads()
 
     @property
     def where(self) -> str:
@@ -303,7 +303,7 @@ class LocalStore:
         return str(self._path(path))
 
     def lock(self) -> Lock:
-        return _FileLock(self._new("lock"))
+        return _FileLock(self._new("lock"), self._syncs)
 
     def _path(self, path: str) -> Path:
         return Path(self._place(path))
@@ -364,16 +364,12 @@ class LocalStore:
         self.failpoints.hit("store-file-synced")
 
     def _sync_files(self, files: Sequence[Path], directories: Sequence[Path]) -> None:
-        """Syncs in threads: the file system takes what is asked of it at once into one write of its journal."""
+        """Syncs several at once."""
         if not self._sync:
             return
         syncs = [partial(_sync_file, file) for file in files]
         syncs += [partial(self._sync_directory, directory) for directory in dict.fromkeys(directories)]
-        if len(syncs) == 1:
-            syncs[0]()
-        elif syncs:
-            with ThreadPoolExecutor(min(len(syncs), _SYNCS), "tidegate-sync") as pool:
-                list(pool.map(lambda sync: sync(), syncs))
+        self._syncs.run(syncs)
 
     def _sync_directory(self, directory: Path) -> None:
         if self._sync:
@@ -409,11 +405,12 @@ class LocalStore:
 class _FileLock:
     """An advisory lock that ends with its process, and a note in the file of who took it last.
 
-    The note shows a takeover where locks do not reach across machines.
+    The note shows a takeover where locks do not reach across machines. The writer's threads end with its lock.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, syncs: SyncThreads) -> None:
         self._path = path
+        self._syncs = syncs
         # It is written over, so it must be ours: not behind a link, no pipe that would wait for a reader, a note or
         # empty.
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -461,6 +458,7 @@ class _FileLock:
             return False
 
     def release(self) -> None:
+        self._syncs.end()
         self._file.close()
 
 

@@ -15,7 +15,7 @@ from tests.runtime.faults.on_files import Answer, answer, difference, run_embedd
 from tests.runtime.spark.lost_workers import FILES, IN_TASKS, RUNS, scenario
 from tests.runtime.spark.watched_tasks import Attempt, attempts, losses
 from tidegate.runtime.state.checkpoint import inspect, retained_manifests
-from tidegate.runtime.state.leftovers import named
+from tidegate.runtime.state.leftovers import Retained, named
 from tidegate.runtime.state.manifest import AREAS
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -133,7 +133,7 @@ def test_a_worker_reads_a_static_table_once(run: str, place: Path) -> None:
 
 def of_lost_attempts(store: LocalStore) -> Iterator[str]:
     """Files that no manifest names."""
-    known = named(retained_manifests(store))
+    known = named(map(Retained.of, retained_manifests(store)))
     return (path for area in AREAS for path in store.list_files(area) if path not in known)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import fields, replace
 from typing import Any
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.runtime.state.toy import ENGINE, damage_kinds
 from tidegate.algebra.errors import InternalError
-from tidegate.runtime.state.codec import FORMAT_VERSION, INT64_MAX, INT64_MIN, canonical, encode
+from tidegate.runtime.state import codec
+from tidegate.runtime.state.codec import FORMAT_VERSION, INT64_MAX, INT64_MIN, Texts, canonical, encode, plain
 from tidegate.runtime.state.errors import FORMAT, INTENT, MANIFEST, StateError
 from tidegate.runtime.state.inputs.positions import Offer, Positions, SourceFile, SourceOffset, SparkBatch
 from tidegate.runtime.state.manifest import (
@@ -149,6 +151,62 @@ def test_manifest_round_trip(manifest: Manifest) -> None:
     data = encode_manifest(manifest)
     assert decode_manifest(data, 12) == manifest
     assert encode_manifest(decode_manifest(data, 12)) == data
+
+
+@given(st.lists(manifests, min_size=2, max_size=4))
+def test_texts_that_are_known_are_those_of_the_same_records(some: list[Manifest]) -> None:
+    """Each manifest has records of the one before."""
+    texts, before = Texts(), some[0]
+    for manifest in some:
+        now = replace(
+            manifest,
+            segments={**before.segments, **manifest.segments},
+            gathered={"q": (*before.outputs, *manifest.outputs), "none": ()},
+            positions=before.positions,
+        )
+        assert encode_manifest(now, texts) == signed(plain(now))
+        before = now
+
+
+def segment_of(number: int) -> Segment:
+    return Segment(new_path("segments", "b", number, "a"), 3, 99, "crc32:0", "s", {"t": (number, number)}, number, 0)
+
+
+def test_a_record_is_spelled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So what a commit spells does not grow with what the manifest has."""
+    spelled: list[Any] = []
+
+    def counting(value: Any) -> str:
+        spelled.append(value)
+        return canonical(value)
+
+    monkeypatch.setattr(codec, "canonical", counting)
+    counted = []
+    for many in (5, 200):
+        texts = Texts()
+        manifest = replace(SAMPLE, segments={"b": tuple(map(segment_of, range(many)))})
+        encode_manifest(manifest, texts)
+        spelled.clear()
+        encode_manifest(replace(manifest, segments={"b": (*manifest.segments["b"], segment_of(many))}), texts)
+        counted.append(len(spelled))
+    assert counted[0] == counted[1]
+
+
+def test_a_record_is_not_mistaken_for_one_that_has_gone() -> None:
+    """Which may have had its place in memory."""
+    texts = Texts()
+    for number in range(50):
+        manifest = replace(SAMPLE, segments={"b": (segment_of(number),)})
+        assert encode_manifest(manifest, texts) == signed(plain(manifest))
+        del manifest
+
+
+def test_a_record_is_forgotten_with_the_last_document_that_has_it() -> None:
+    texts, segment = Texts(), segment_of(1)
+    encode_manifest(replace(SAMPLE, segments={"b": (segment,)}), texts)
+    held = sys.getrefcount(segment)
+    encode_manifest(SAMPLE, texts)
+    assert sys.getrefcount(segment) == held - 1
 
 
 @given(st.builds(Intent, seq=st.just(3), id=names, mode=names, clock=ints, offer=offers, engine=st.just(ENGINE)))

@@ -142,7 +142,7 @@ def check_finished(place: Place, count: int = BATCHES) -> None:
         assert manifest.kernel["op"].values == {"n": ROWS * count}
         assert len(checkpoint.positions) == count
         rejected = read_segments(store, manifest.quarantine.files).column("row").to_pylist()
-        named = {file_of(file.path) for kept in checkpoint._retained for file in kept.files()}
+        named = {file_of(file.path) for kept in checkpoint._retained for file in kept.manifest.files()}
     assert place.results() == expected_results(count)
     for area in ("segments", "kernel", "positions", "quarantine", "staging", "tmp"):
         assert set(store.list_files(area)) <= named

@@ -98,13 +98,14 @@ class PendingSegments:
         pending, self._pending = self._of(batch), None
         if not pending.rows:
             return segments
-        return {
-            name: tuple(
-                self._pack(batch, segment, *pending.rows[segment.path]) if segment.path in pending.rows else segment
-                for segment in some
-            )
-            for name, some in segments.items()
-        }
+        return {name: tuple(self._written(pending, segment) for segment in some) for name, some in segments.items()}
+
+    def _written(self, pending: _Pending, segment: Segment) -> Segment:
+        """The segment as one that stays; of one that others had to read that is the file that was written for them."""
+        if segment.path not in pending.rows:
+            return segment
+        copy = pending.copies.get(segment.path)
+        return self._pack(pending.batch, segment, *pending.rows[segment.path]) if copy is None else copy
 
     def _of(self, batch: Batch) -> _Pending:
         """What this batch has made; what one that failed has left is let go."""
