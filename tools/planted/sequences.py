@@ -170,6 +170,18 @@ GROUP = Group(
         ),
         bug("what is detected is so at the end of the stretch", CERTAIN, "if high == low + 1:", "if high > low:"),
         bug(
+            "a row is known an instant late",
+            CERTAIN,
+            "known.extend(partition, bisect_right(partition.times, low))",
+            "known.extend(partition, bisect_left(partition.times, low))",
+        ),
+        bug(
+            "each instant reads all rows before it",
+            CERTAIN,
+            "known.extend(partition, bisect_right(partition.times, low))",
+            "known = partition.first(bisect_right(partition.times, low))",
+        ),
+        bug(
             "rows at the instant itself are not known",
             CERTAIN,
             "partition = partition.first(bisect_right(",

@@ -47,6 +47,7 @@ def refused(node: Sequences) -> QueryError:
         ("TG182", "!(N $)[3] has $ in it", sequences("A !(N $)[3]")),
         ("TG182", "!(N !M) has !M in it", sequences("A !(N !M) B")),
         ("TG186", "at least 3 and at most 2", sequences(Absence(Repetition(Step("N"), 3, 2), 3))),
+        ("TG101", "unknown attribute 'x'", sequences("A", measures={"m": lambda r: r.x})),
         ("TG183", "the number of the match", sequences("A", A=lambda r: r.number > 1)),
         ("TG184", "an anchor", sequences("A $", select=EVERY)),
         ("TG184", "an empty match", sequences("()", select=EVERY)),
