@@ -40,6 +40,18 @@ GROUP = Group(
             "_Start(found, None if others else Match(",
             "_Start(found, Match(",
         ),
+        bug(
+            "rows that must not come may say nothing",
+            CHECKS,
+            'node.selection.skipping != "contiguous":\n        return',
+            'node.selection.skipping != "":\n        return',
+        ),
+        bug(
+            "rows that must not come say nothing elsewhere either",
+            CHECKS,
+            "in sorted(between - outside, key=text)",
+            "in sorted(between, key=text)",
+        ),
         bug("a rule has no version", f"{FOLDER}/node.py", 'return f"certainty, version {RULE}"', 'return ""'),
         bug("each start is decided by itself", CHAIN, "visited = start >= furthest", "visited = True"),
         bug(

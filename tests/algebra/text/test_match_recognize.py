@@ -80,7 +80,7 @@ FEATURES = {
     "permutations in permutations": "ORDER BY t PATTERN (PERMUTE(A, PERMUTE(B, C)))",
     "two order columns": "ORDER BY t ASC, y PATTERN (A)",
     "no partitions": "PATTERN (A)",
-    "no rows that would": "ORDER BY t PATTERN (A !N B !M[5]) DEFINE N AS x = 1, M AS x = 2",
+    "no rows that would": "ORDER BY t PATTERN (!N[3] A B !M[5]) DEFINE N AS x = 1, M AS x = 2",
     "no groups of rows that would": "ORDER BY t PATTERN (A !(N M)[5] !(N | M{2})[3]) DEFINE N AS x = 1, M AS x > N.x",
 }
 

@@ -102,6 +102,8 @@ WRONG = [
     ("(A+ B{1,3} C?)", "({- A B)", "TG170", ") WITHIN", ""),
     ("(A+ B{1,3} C?)", "({A} B)", "TG170", "{A} B)", "rows that are matched and not reported are written {- A -}"),
     ("(A+ B{1,3} C?)", "(!N A+ !M B)", "TG182", "!N A+", "give a duration: !N[10s]"),
+    ("(A+ B{1,3} C?)", "(A+ !N B)", "TG189", "!N B)", "where the condition of X leaves out those that must not come"),
+    ("(A+ B{1,3} C?)", "(A+ !(N | M)[5s] B)", "TG189", "!(N | M)[5s]", "where the condition of X leaves out those that must not come"),
     ("(A+ B{1,3} C?)", "(A+ B{6000})", "TG180", "PATTERN (A+", "a lower count"),
     ("SKIP TO LAST B", "SKIP TO FIRST A", "TG185", "A", "skip to the next row, past the last one"),
     ("(A+ B{1,3} C?)", "(A+ B !(N M))", "TG182", "!(N M)", "give a duration: !(N M)[10s]"),
