@@ -60,6 +60,7 @@ WRONG = [
     ("COUNT(*) AS n", "LAST(LAST(A.price)) AS n", "TG178", "LAST(A.price)) AS", "PREV and NEXT take FIRST or LAST, and nothing else takes another one: PREV(LAST(A.x, 1), 2)"),
     ("COUNT(*) AS n", "LAST(SUM(A.price)) AS n", "TG178", "SUM(A.price)) AS", "aggregates are of attributes of rows: SUM(A.x)"),
     ("COUNT(*) AS n", "SUM(LAST(A.price)) AS n", "TG178", "LAST(A.price)) AS", "aggregates are of attributes of rows: SUM(A.x)"),
+    ("COUNT(*) AS n", "COUNT(DISTINCT CLASSIFIER()) AS n", "TG178", "CLASSIFIER()) AS", "aggregates are of attributes of rows: SUM(A.x)"),
     ("COUNT(*) AS n", "PREV(NEXT(price)) AS n", "TG178", "NEXT(price)) AS", "PREV and NEXT take FIRST or LAST, and nothing else takes another one: PREV(LAST(A.x, 1), 2)"),
     ("COUNT(*) AS n", "LAST(5) AS n", "TG178", "5) AS", "name one: LAST(A.x)"),
     ("COUNT(*) AS n", "LAST(price, qty) AS n", "TG178", "qty) AS", "write LAST(A.x, 2)"),
