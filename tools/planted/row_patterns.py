@@ -48,6 +48,12 @@ GROUP = Group(
         bug("excluded rows are unmatched ones", READER, "if node.reported.unmatched and any(", "if False and any("),
         bug("offsets are not printed", PRINTER, 'offset = f", {row.offset}" if row.offset else ""', 'offset = ""'),
         bug("final is not printed", PRINTER, "{'FINAL ' if final else ''}{row.end.upper()}", "{row.end.upper()}"),
+        bug(
+            "the clause over a filter names its stream",
+            PRINTER,
+            "if not isinstance(node.input, Scan):\n        return match_recognize_text(node)\n",
+            'if not isinstance(node.input, Scan):\n        raise cannot("matches of anything but a stream")\n',
+        ),
         bug("between ends before its end", SUGAR, '_part(tree, "le", value, given[1])', '_part(tree, "lt", value, given[1])'),
         bug("the last case comes first", SUGAR, "for when in reversed([part for part", "for when in list([part for part"),
         bug("words of the clause are no names", "algebra/text/writer.py", "plain = name.isidentifier() and name.upper() not in keywords(self.language)", "plain = name.isidentifier()"),

@@ -47,9 +47,11 @@ _REPORTED: Final = {
 
 
 def row_pattern_query(node: Sequences) -> str:
-    """The text of a query for the matches of a stream; `QueryError` TG175 for what the language cannot say."""
+    """The text of a query for the matches of a stream, or of the clause over any other relation, which has no name;
+    `QueryError` TG175 for what the language cannot say.
+    """
     if not isinstance(node.input, Scan):
-        raise cannot("matches of anything but a stream itself", "give the input as a result of its own")
+        return match_recognize_text(node)
     clause = "\n".join(f"    {line}" for line in match_recognize_text(node).splitlines())
     return f"FROM {_WRITER.name(node.input.stream.name)} MATCH_RECOGNIZE (\n{clause}\n)\n"
 
