@@ -44,6 +44,7 @@ FAMILIES: Final[Mapping[type[OrderedNode], Family[Any]]] = by_node(
     ),
     optional=(
         "problems",
+        "of_one_row",
         "with_progress",
         "completion_hint",
         "declarations",

@@ -21,6 +21,8 @@ PATTERN = f"{FOLDER}/pattern.py"
 ARGUMENTS = "algebra/text/row_patterns/arguments.py"
 OUTLINES = f"{FOLDER}/outlines.py"
 ZONE = f"{FOLDER}/certainty/zone.py"
+FAMILY = "analysis/ordered/sequences/family.py"
+SETS = "analysis/report/predicate_sets.py"
 
 GROUP = Group(
     "row patterns",
@@ -32,6 +34,7 @@ GROUP = Group(
         "tests/algebra/ordered/sequences/test_continuations.py",
         "tests/algebra/ordered/sequences/test_outlines.py",
         "tests/algebra/text/test_match_recognize.py",
+        "tests/analysis/test_predicate_sets.py",
     ),
     (
         bug(
@@ -40,6 +43,13 @@ GROUP = Group(
             "_Start(found, None if others else Match(",
             "_Start(found, Match(",
         ),
+        bug(
+            "the last row of a variable is another than the row of its condition",
+            FAMILY,
+            "over_row(node, of.variable, part) for part in conjuncts",
+            'over_row(node, "", part) for part in conjuncts',
+        ),
+        bug("a value is less than itself", SETS, '_REFLEXIVE = ("le", "ge", "eq")', '_REFLEXIVE = ("le", "ge", "eq", "lt")'),
         bug(
             "rows that must not come may say nothing",
             CHECKS,
