@@ -49,7 +49,12 @@ GROUP = Group(
             "over_row(node, of.variable, part) for part in conjuncts",
             'over_row(node, "", part) for part in conjuncts',
         ),
-        bug("a value is less than itself", SETS, '_REFLEXIVE = ("le", "ge", "eq")', '_REFLEXIVE = ("le", "ge", "eq", "lt")'),
+        bug(
+            "a value is less than itself",
+            SETS,
+            '_REFLEXIVE = ("le", "ge", "eq")',
+            '_REFLEXIVE = ("le", "ge", "eq", "lt")',
+        ),
         bug(
             "rows that must not come may say nothing",
             CHECKS,
