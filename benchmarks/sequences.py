@@ -2,10 +2,12 @@
 
 And how long a batch takes in which all rows so far wait for the rest of one match.
 
-The queries are those that DuckDB measures its MATCH_RECOGNIZE with: a scan of one partition, many partitions,
-quantifiers, navigation. The session has one thread, and Polars has one thread too, where `POLARS_MAX_THREADS=1` is set;
-seconds are those of the process, on all cores. The installed DuckDB does not read the clause. `pandas-match-recognize`
-needs NumPy before 2.2, so it is run in an environment of its own, `--peer out/peer/bin/python`.
+A scan of one partition, many partitions, quantifiers and navigation are there twice: as the queries with which DuckDB
+measures its MATCH_RECOGNIZE, word for word and over its rows (`duckdb_patterns.py`), beside loops in Python that find
+the same; and as ours, over values at random. The session has one thread, and Polars has one thread too, where
+`POLARS_MAX_THREADS=1` is set; seconds are those of the process, on all cores. The installed DuckDB does not read the
+clause. `pandas-match-recognize` needs NumPy before 2.2, so it is run in an environment of its own,
+`--peer out/peer/bin/python`.
 
 python benchmarks/sequences.py [--rows 2000000] [--peer PYTHON [--peer-rows 20000]]
 """
@@ -29,6 +31,7 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
+from benchmarks.duckdb_patterns import MOST, PATTERNS
 from benchmarks.figures import PAIRS, SEQUENCES, Figure, compared, declared, print_table
 
 BATCHES = 100
@@ -100,7 +103,7 @@ assert tuple(SHAPES) == SEQUENCES
 def main() -> int:
     """Prints the figures; the exit status is 1 where results differ."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--rows", type=int, default=2_000_000)
+    options.add_argument("--rows", type=int, default=MOST)
     options.add_argument("--peer", metavar="PYTHON", help="a Python that has pandas-match-recognize")
     options.add_argument("--peer-rows", type=int, default=20_000)
     chosen = options.parse_args()
@@ -114,18 +117,21 @@ def main() -> int:
     return 0 if equal else 1
 
 
-def measure(rows: int = 2_000_000) -> tuple[list[Figure], bool]:
+def measure(rows: int = MOST) -> tuple[list[Figure], bool]:
     """All figures, and whether all ways have the same results."""
-    figures, equal = [], True
+    figures, equal = list[Figure](), True
     for name, shape in SHAPES.items():
-        events = events_of(rows, shape)
-        run(shape, events[: rows // 20], 2)  # what is loaded and compiled once
-        runs = [(run(shape, events, 1), run(shape, events, BATCHES)) for _ in range(PAIRS)]
-        equal &= all(same(one, many) for (one, _), (many, _) in runs)
-        figures.append(rate(f"row pattern, {name}: one batch", [rows / taken for (_, taken), _ in runs]))
-        figures.append(rate(f"row pattern, {name}: {BATCHES} batches", [rows / taken for _, (_, taken) in runs]))
+        its, _, alike = timed_in_batches(name, shape.matches, events_of(rows, shape))
+        figures += its
+        equal &= alike
+    for name, pattern in PATTERNS.items():
+        events = pattern.events(rows)
+        its, found, alike = timed_in_batches(f"{name} of DuckDB", pattern.matches, events)
+        figures += its
+        equal &= alike and found.select(pattern.columns).sort(pattern.columns).equals(pattern.by_loop(events))
     events, shape = events_of(rows, SHAPES["partitions"]), SHAPES["partitions"]
-    pairs = [(run(shape, events, 10), run(shape, events, 10, disorder=1000)) for _ in range(PAIRS)]
+    find = shape.matches
+    pairs = [(run(find, events, 10), run(find, events, 10, disorder=1000)) for _ in range(PAIRS)]
     equal &= all(same(one, two) for (one, _), (two, _) in pairs)
     ratios = [two / one for (_, one), (_, two) in pairs]
     figures.append(compared("row pattern, partitions: time, out of order / in order", ratios))
@@ -137,18 +143,31 @@ def measure(rows: int = 2_000_000) -> tuple[list[Figure], bool]:
     ratios = [begun(rows // 10, 1000) / begun(rows // 10, 10) for _ in range(PAIRS)]
     figures.append(compared("row pattern, begun in vain: time, 1,000 rows in a window / 10", ratios))
     shape, events = SHAPES["three steps"], events_of(rows, SHAPES["three steps"])
-    timed = [(run(shape, events, 1), by_polars(events)) for _ in range(PAIRS)]
+    timed = [(run(shape.matches, events, 1), by_polars(events)) for _ in range(PAIRS)]
     equal &= all(same(own.select("k", "first", "last"), theirs) for (own, _), (theirs, _) in timed)
     ratios = [theirs / own for (_, own), (_, theirs) in timed]
     figures.append(compared("row pattern, three steps: rows/s, embedded / Polars", ratios))
     few = events[: rows // 10]
-    looped = [(run(shape, few, 1), by_python(few)) for _ in range(PAIRS)]
+    looped = [(run(shape.matches, few, 1), by_python(few)) for _ in range(PAIRS)]
     equal &= all(same(own.select("k", "first", "last"), theirs) for (own, _), (theirs, _) in looped)
     ratios = [theirs / own for (_, own), (_, theirs) in looped]
     figures.append(compared("row pattern, three steps: rows/s, embedded / Python loop", ratios))
     for figure in figures:
         print(figure.line(), flush=True)
     return figures, equal
+
+
+def timed_in_batches(
+    name: str, matches: Callable[[], tg.Relation], events: pl.DataFrame
+) -> tuple[list[Figure], pl.DataFrame, bool]:
+    """The rates in one batch and in many, the matches, and whether these are always the same."""
+    run(matches, events[: events.height // 20], 2)  # what is loaded and compiled once
+    runs = [(run(matches, events, 1), run(matches, events, BATCHES)) for _ in range(PAIRS)]
+    figures = [
+        rate(f"row pattern, {name}: one batch", [events.height / taken for (_, taken), _ in runs]),
+        rate(f"row pattern, {name}: {BATCHES} batches", [events.height / taken for _, (_, taken) in runs]),
+    ]
+    return figures, runs[0][0][0], all(same(one, many) for (one, _), (many, _) in runs)
 
 
 def rate(name: str, rates: Sequence[float]) -> Figure:
@@ -164,14 +183,16 @@ def events_of(rows: int, shape: Shape) -> pl.DataFrame:
     return pl.DataFrame({"k": keys, "t": np.arange(rows), "v": values})
 
 
-def run(shape: Shape, events: pl.DataFrame, batches: int, *, disorder: int = 0) -> tuple[pl.DataFrame, float]:
+def run(
+    matches: Callable[[], tg.Relation], events: pl.DataFrame, batches: int, *, disorder: int = 0
+) -> tuple[pl.DataFrame, float]:
     """The matches, and seconds of the process. `disorder`: by how many places rows come later or earlier at most."""
     if disorder:
         rng = np.random.default_rng(2)
         order = np.argsort(np.arange(events.height) + rng.integers(0, disorder, events.height), kind="stable")
         events = events[order]
     begun = time.process_time()
-    with tg.program(R=shape.matches()).session(threads=1) as session:
+    with tg.program(R=matches()).session(threads=1) as session:
         step = -(-events.height // batches)
         for first in range(0, events.height, step):
             some = events.slice(first, step)
@@ -268,7 +289,7 @@ def beside_pandas(rows: int, python: str) -> tuple[list[float], bool]:
         given, found = (str(Path(folder) / name) for name in ("given.csv", "found.csv"))
         events.write_csv(given)
         for _ in range(PAIRS):
-            own, taken = run(shape, events, 1)
+            own, taken = run(shape.matches, events, 1)
             command = [python, "-c", PEER, given, CLAUSE, found]
             told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             equal &= same(own.select("was", t1="first", t2="last", later="then"), pl.read_csv(found))

@@ -21,6 +21,7 @@ from benchmarks import (
     contexts_search,
     contexts_spark,
     counted,
+    duckdb_patterns,
     embedded,
     flat,
     flat_files,
@@ -519,6 +520,17 @@ def test_three_steps_on_spark_are_those_of_the_embedded_engine(spark: SparkSessi
     (figure,), equal = sequences_spark.measure(spark, 1, rows=8_000, batches=3)
     assert equal
     assert figure.value > 0
+
+
+@pytest.mark.parametrize("name", duckdb_patterns.PATTERNS)
+def test_the_queries_of_duckdb_have_the_matches_that_loops_find(name: str) -> None:
+    pattern = duckdb_patterns.PATTERNS[name]
+    events = pattern.events(20_000)
+    meant = pattern.by_loop(events)
+    assert meant.height > 30
+    for batches in (1, 7):
+        found, _ = sequences.run(pattern.matches, events, batches)
+        assert found.select(pattern.columns).sort(pattern.columns).equals(meant)
 
 
 def test_row_patterns_have_medians_of_several_runs() -> None:

@@ -151,6 +151,10 @@ class Conditions:
         assert isinstance(attribute._term, Attr)
         return Value(attribute, self.units.get(attribute._term.name))
 
+    def _named(self, name: str) -> str:
+        """The attribute of the events whose values are read by this name."""
+        return name
+
     def _quantity(self, tree: Part) -> Value:
         written = tree.parts[0].text
         exact = number_of(written)
@@ -263,7 +267,7 @@ class Conditions:
         """Two units of one attribute that has none declared cannot both be plain numbers."""
         for value in values:
             if value.unit is None and isinstance(value.operand, Expression) and isinstance(value.operand._term, Attr):
-                name, unit = value.operand._term.name, measured[0].unit
+                name, unit = self._named(value.operand._term.name), measured[0].unit
                 assert unit is not None
                 known = self.met.setdefault(name, unit)
                 if (known.dimension, known.factor) != (unit.dimension, unit.factor):

@@ -50,7 +50,8 @@ _WRITER: Final = Writer(SITUATIONS)
 @called()
 def query_text(relation: Relation, *, dialect: Dialect = "allen") -> str:
     """A match of situations, of intervals or of a row pattern, in the text language, for `read_query` with this
-    dialect; `QueryError` TG175 for what that language cannot say.
+    dialect; `QueryError` TG175 for what that language cannot say. Of a row pattern over anything but a stream itself
+    it is the clause that `relation.match_recognize` takes.
 
     Examples:
         >>> print(tg.query_text(tg.match(Fast.overlaps(Braking), within=10)), end="")

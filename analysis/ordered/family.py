@@ -14,6 +14,7 @@ from tidegate.algebra.ordered.summary import Halves, Summary
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import multiplying_tables
 from tidegate.algebra.schema import Schema, StreamDef
+from tidegate.algebra.terms import Term
 from tidegate.analysis.zones.federation import Federation, Label
 from tidegate.analysis.zones.instants import relaid
 from tidegate.analysis.zones.zone import Conflict, Copy, Edge, Hidden, Layout, Zone, reduced
@@ -84,6 +85,16 @@ class StateBound:
     rows: tuple[StoredRows, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """Conditions that one row has to satisfy together: over its attributes, each with the term as it is written.
+    `itself` is the hint where a value is compared with itself.
+    """
+
+    conditions: Mapping[Term, Term]
+    itself: str
+
+
 class Family(Generic[N]):
     """A family of ordered operators, as the analysis sees it. `node` is its class of nodes."""
 
@@ -99,6 +110,10 @@ class Family(Generic[N]):
     def problems(self, node: N, query: Query) -> list[Problem]:
         """The problems of the operator itself. `query` has the places of its terms."""
         return []
+
+    def of_one_row(self, node: N) -> Sequence[OneRow]:
+        """The conditions of the operator on rows of its inputs, those on one row together."""
+        return ()
 
     def with_progress(self, node: N) -> Sequence[tuple[N, str]]:
         """Variants of the operator whose results may progress, each with its text."""

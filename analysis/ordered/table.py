@@ -36,6 +36,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
 #: Facts of which a family need not say anything.
 OPTIONAL: Final = (
     "problems",
+    "of_one_row",
     "with_progress",
     "completion_hint",
     "declarations",

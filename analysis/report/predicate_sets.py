@@ -1,7 +1,8 @@
 """Conditions on single attributes as sets of values. They show contradictions and redundant conditions.
 
-Only what compares one attribute with constants counts; values are those for which a condition is true, so never NULL.
-Sets are exact or too large where they prove a contradiction, hence nothing is called never true that can be.
+Only what compares one attribute with constants, or with itself, counts; values are those for which a condition is true,
+so never NULL. Sets are exact or too large where they prove a contradiction, hence nothing is called never true that can
+be.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from itertools import combinations
 from math import ceil, comb, floor, isfinite
 from typing import TYPE_CHECKING, assert_never
 
-from tidegate.algebra.errors import Problem
+from tidegate.algebra.errors import Problem, Site
 from tidegate.algebra.nodes import (
     Difference,
     Distinct,
@@ -28,11 +29,14 @@ from tidegate.algebra.nodes import (
     Select,
     Union,
     children,
+    nodes_of,
 )
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of, conjuncts, subterms
 from tidegate.algebra.types import DataType, Kind
+from tidegate.analysis.ordered.family import OneRow
+from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.zones.sites import site_of
 
 if TYPE_CHECKING:
@@ -44,6 +48,8 @@ MAX_PAIRS = 100
 #: Integers beyond are not all doubles.
 _EXACT_IN_DOUBLE = 2**53
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+#: Comparisons that are true of a value and itself.
+_REFLEXIVE = ("le", "ge", "eq")
 _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
@@ -51,14 +57,31 @@ def notes(query: Query) -> list[Problem]:
     """Conditions that are redundant or never true: TG220 for those never true together, TG221 for redundant ones."""
     problems: dict[tuple[Term, ...], Problem] = {}
     pairs = 0
-    for conditions, types in _conditions(query.node):
-        for name, terms in _by_attribute(conditions, types).items():
+    for row, types in (*_of_relations(query.node), *_of_operators(query.node)):
+        for name, terms in _by_attribute(row.conditions, types).items():
             if pairs + comb(len(terms), 2) > MAX_PAIRS:
                 continue
             pairs += comb(len(terms), 2)
-            for problem, compared in _compared(query, name, types[name], terms):
+            for problem, compared in _compared(query, name, types[name], terms, row):
                 problems.setdefault(compared, problem)
     return list(problems.values())
+
+
+def _of_relations(node: Node) -> Iterator[tuple[OneRow, Mapping[str, DataType]]]:
+    for conditions, types in _conditions(node):
+        yield _one_row(conditions), types
+
+
+def _one_row(conditions: Iterable[Term]) -> OneRow:
+    return OneRow({condition: condition for condition in conditions}, "no value satisfies it; compare two values")
+
+
+def _of_operators(node: Node) -> Iterator[tuple[OneRow, Mapping[str, DataType]]]:
+    for current in nodes_of(node):
+        if isinstance(current, OrderedNode):
+            types = {a.name: a.type for below in children(current) for a in below.schema.attributes}
+            for row in family_of(current).of_one_row(current):
+                yield row, types
 
 
 def never_a_row(query: Query) -> Problem | None:
@@ -123,7 +146,7 @@ def _never_together(query: Query, node: Select | Join) -> Problem | None:
     for name, terms in _by_attribute(conditions, types).items():
         if comb(len(terms), 2) > MAX_PAIRS:
             continue
-        for problem, _ in _compared(query, name, types[name], terms):
+        for problem, _ in _compared(query, name, types[name], terms, _one_row(terms)):
             if problem.code == "TG220":
                 return problem
     return None
@@ -160,38 +183,62 @@ def _conditions(node: Node) -> Iterator[tuple[list[Term], Mapping[str, DataType]
 
 
 def _by_attribute(conditions: Iterable[Term], types: Mapping[str, DataType]) -> dict[str, list[Term]]:
-    """The different conditions on each single attribute, where there are several."""
+    """The different conditions on each single attribute, where there are several, or one compares it with itself."""
     by_name: dict[str, dict[Term, None]] = {}
     for condition in conditions:
         names = attributes_of(condition)
         if len(names) == 1 and all(_is_known(term) for term in subterms(condition)):
             by_name.setdefault(next(iter(names)), {})[condition] = None
-    return {name: list(terms) for name, terms in by_name.items() if name in types and len(terms) > 1}
+    several = {name: list(terms) for name, terms in by_name.items() if name in types}
+    return {name: terms for name, terms in several.items() if len(terms) > 1 or _is_of_itself(terms[0])}
 
 
 def _is_known(term: Term) -> bool:
     return not isinstance(term, Call) or term.op in _FLIPPED or term.op in ("and", "or", "not")
 
 
+def _is_of_itself(term: Term) -> bool:
+    """Whether a value is compared with itself in a condition on one attribute."""
+    return any(isinstance(part, Call) and _is_of_one_value(part) for part in subterms(term))
+
+
+def _is_of_one_value(term: Call) -> bool:
+    return term.op in _FLIPPED and all(isinstance(arg, Attr) for arg in term.args)
+
+
 def _compared(
-    query: Query, name: str, type_: DataType, terms: list[Term]
+    query: Query, name: str, type_: DataType, terms: list[Term], row: OneRow
 ) -> Iterator[tuple[Problem, tuple[Term, ...]]]:
     values = _Values(name, type_, terms)
     sets = {term: accepted for term in terms if (accepted := values.of(term)) is not None}
+
+    def place(term: Term) -> Site | None:
+        return site_of(query, row.conditions[term])
+
+    dropped = set[Term]()
+    for term in sets:
+        if not _is_of_itself(term):
+            continue
+        if sets[term].is_empty is True:
+            yield Problem("TG220", f"never true: {_shown(term)}", place(term), (), row.itself, query.name), (term,)
+            return
+        if isinstance(term, Call) and _is_of_one_value(term):
+            dropped.add(term)
+            text = f"says nothing new: {_shown(term)}, as both sides are one value"
+            yield Problem("TG221", text, place(term), (), row.itself, query.name), (term,)
     for first, second in combinations(sets, 2):
         if sets[first].intersect(sets[second]).is_empty is True:
             text = f"never true: {_shown(first)} and {_shown(second)}"
             hint = "no value satisfies both; is one comparison the wrong way round?"
-            yield Problem("TG220", text, site_of(query, second), (), hint, query.name), (first, second)
+            yield Problem("TG220", text, place(second), (), hint, query.name), (first, second)
             return
-    dropped = set[Term]()
     for first, second in combinations(sets, 2):
         for wide, narrow in ((second, first), (first, second)):
             if not {wide, narrow} & dropped and sets[narrow].is_subset(sets[wide]) is True:
                 dropped.add(wide)
                 text = f"says nothing new: {_shown(wide)}, as {_shown(narrow)}"
                 hint = "leave it out, or correct it"
-                yield Problem("TG221", text, site_of(query, wide), (), hint, query.name), (wide, narrow)
+                yield Problem("TG221", text, place(wide), (), hint, query.name), (wide, narrow)
 
 
 def _shown(term: Term) -> str:
@@ -222,6 +269,8 @@ class _Values:
                 if len(known) < len(parts):
                     return None
                 return sympy.Intersection(*known) if (term.op == "and") == positive else sympy.Union(*known)
+            case Call(op, (Attr(), Attr())) if op in _FLIPPED:
+                return sympy.Interval(-sympy.oo, sympy.oo) if (op in _REFLEXIVE) == positive else sympy.EmptySet
             case Call(op, (Attr(), Lit() as literal)) if op in _FLIPPED:
                 return self._comparison(op if positive else _NEGATED[op], literal)
             case Call(op, (Lit() as literal, Attr())) if op in _FLIPPED:

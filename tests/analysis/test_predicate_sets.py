@@ -15,6 +15,7 @@ from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.program import Query
 from tidegate.algebra.terms import Lit, Term, conjunction, substitute
 from tidegate.algebra.types import DataType
+from tidegate.analysis.ordered.family import OneRow
 from tidegate.analysis.report import predicate_sets
 from tidegate.analysis.report.predicate_sets import notes
 
@@ -70,6 +71,38 @@ def test_what_can_be_true_or_is_not_compared_exactly_is_left_alone(conditions: l
     assert told(S.where(*conditions)) == []
 
 
+@pytest.mark.parametrize(
+    ("define", "expected"),
+    [
+        ("A AS n = 0 AND n = 1", ["TG220 never true: n = 0 and n = 1"]),
+        ("A AS A.n = 0 AND n = 1", ["TG220 never true: n = 0 and n = 1"]),
+        ("A AS n > 3, B AS n > 5 AND LAST(B.n) > 3", ["TG221 says nothing new: n > 3, as n > 5"]),
+        ("B AS n < LAST(B.n)", ["TG220 never true: n < n"]),
+        ("B AS n > 3 AND n > LAST(n)", ["TG220 never true: n > n"]),
+        ("B AS n > 3 AND NOT n = LAST(U.n)", ["TG220 never true: (~n = n)"]),
+        ("B AS n > 3 AND B.n >= n", ["TG221 says nothing new: n >= n, as both sides are one value"]),
+        ("A AS n = 0, B AS n = 1", []),
+        ("A AS n = 0 OR n = 1", []),
+        ("B AS n < LAST(B.n, 1) AND n < PREV(n) AND n < FIRST(B.n)", []),
+        ("B AS n < A.n AND n < FIRST(n) AND n < MAX(B.n)", []),
+        ("A AS n = 0 AND NEXT(n) = 1", []),
+    ],
+)
+def test_conditions_of_row_patterns_are_compared(define: str, expected: list[str]) -> None:
+    """Those of one variable, on its row: the last one of the variable."""
+    found = S.match_recognize(f"ORDER BY time PATTERN (A B+) WITHIN 5m SUBSET U = (A, B) DEFINE {define}")
+    assert told(found) == expected
+    assert all(note.site is not None for note in tg.program(Out=found).notes())
+
+
+def test_a_row_that_is_compared_with_itself_is_told_so() -> None:
+    found: Any = S.sequences("A B+", within="5m", define={"B": lambda m: m.B.n < m.B.last().n})
+    (note,) = tg.program(Out=found).notes()
+    assert (note.code, note.message) == ("TG220", "never true: n < n")
+    assert "the one before is PREV(x), or LAST(B.x, 1) of those of B" in note.hint
+    assert told(S.where(S.n < S.n)) == ["TG220 never true: n < n"]
+
+
 def test_a_join_s_condition_is_compared_with_selections_right_below() -> None:
     joined = S.where(S.n > 5).join(T, S.n == T.m, S.n < 3, S.time < T.seen, T.seen < S.time + "1h")
     assert told(joined) == ["TG220 never true: n > 5 and n < 3"]
@@ -81,9 +114,9 @@ def test_selections_on_top_of_each_other_are_compared_once(monkeypatch: pytest.M
     seen: list[int] = []
     compared = predicate_sets._compared
 
-    def counted(query: Query, name: str, type_: DataType, terms: list[Term]) -> Any:
+    def counted(query: Query, name: str, type_: DataType, terms: list[Term], row: OneRow) -> Any:
         seen.append(len(terms))
-        return compared(query, name, type_, terms)
+        return compared(query, name, type_, terms, row)
 
     monkeypatch.setattr(predicate_sets, "_compared", counted)
     stacked: tg.Relation = S

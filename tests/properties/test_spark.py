@@ -156,13 +156,14 @@ def test_contexts_on_spark_are_the_complete_result_of_many(spark: SparkSession, 
 
 @pytest.mark.long
 @pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", SEQUENCES)
 def test_sequences_on_spark_are_the_complete_result_of_many(
-    spark: SparkSession, tmp_path: Path, kind: str, shard: int
+    spark: SparkSession, tmp_path: Path, kind: str, place: tuple[int, int], shard: int
 ) -> None:
+    """Sixty programs at each place."""
     for number in range(PROGRAMS):
         case, facts = valid_case(40_000 + 100 * shard + 20 * number, SEQUENCES[kind])
-        place = PLACES[(number + shard) % 3]
         run(spark, case, facts, tmp_path / str(number), BATCHINGS[number % 2], place, delayed=number < 4)
 
 

@@ -11,11 +11,13 @@ from typing import Any, cast
 import pytest
 
 import tidegate as tg
+from benchmarks.duckdb_patterns import PATTERNS
 from tests.algebra.text.row_pattern_examples import Example, as_bag, as_printed, examples
 from tidegate.algebra.nodes import Row
 from tidegate.algebra.ordered.sequences.definition import DETECTED
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.semantics import evaluate
+from tidegate.analysis.ordered.sequences.tables import tables_of
 
 EXAMPLES = [example for example in examples() if not example.refused]
 
@@ -63,6 +65,13 @@ def test_examples_run(example: Example) -> None:
     select = example.select or as_printed(node)
     places = [names.index(name) for name in select]
     assert as_bag([tuple(row[place] for place in places) for row in meant]) == as_bag(example.expected)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_kernels_search_for_the_queries_that_duckdb_measures(name: str) -> None:
+    node = PATTERNS[name].matches()._node
+    assert isinstance(node, Sequences)
+    assert not isinstance(tables_of(node), str), tables_of(node)
 
 
 @pytest.mark.long

@@ -204,7 +204,8 @@ class _Nodes:
         rng = self.rng
         choice = rng.random()
         if choice < 0.2:
-            return self.stream[rng.choice(("n", "odd name"))]
+            own = self.stream[rng.choice(("n", "odd name"))]
+            return own if here is not None else self.navigations.expression(RowValue("", own._term))
         if choice < 0.3 and here is None:
             return self.navigations.expression(MatchNumber(""))
         return self.navigations.expression(self.aggregate(here) if choice < 0.6 else self.row_value(here))

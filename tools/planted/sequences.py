@@ -21,6 +21,8 @@ PATTERN = f"{FOLDER}/pattern.py"
 ARGUMENTS = "algebra/text/row_patterns/arguments.py"
 OUTLINES = f"{FOLDER}/outlines.py"
 ZONE = f"{FOLDER}/certainty/zone.py"
+FAMILY = "analysis/ordered/sequences/family.py"
+SETS = "analysis/report/predicate_sets.py"
 
 GROUP = Group(
     "row patterns",
@@ -32,6 +34,7 @@ GROUP = Group(
         "tests/algebra/ordered/sequences/test_continuations.py",
         "tests/algebra/ordered/sequences/test_outlines.py",
         "tests/algebra/text/test_match_recognize.py",
+        "tests/analysis/test_predicate_sets.py",
     ),
     (
         bug(
@@ -39,6 +42,30 @@ GROUP = Group(
             CHAIN,
             "_Start(found, None if others else Match(",
             "_Start(found, Match(",
+        ),
+        bug(
+            "the last row of a variable is another than the row of its condition",
+            FAMILY,
+            "over_row(node, of.variable, part) for part in conjuncts",
+            'over_row(node, "", part) for part in conjuncts',
+        ),
+        bug(
+            "a value is less than itself",
+            SETS,
+            '_REFLEXIVE = ("le", "ge", "eq")',
+            '_REFLEXIVE = ("le", "ge", "eq", "lt")',
+        ),
+        bug(
+            "rows that must not come may say nothing",
+            CHECKS,
+            'node.selection.skipping != "contiguous":\n        return',
+            'node.selection.skipping != "":\n        return',
+        ),
+        bug(
+            "rows that must not come say nothing elsewhere either",
+            CHECKS,
+            "in sorted(between - outside, key=text)",
+            "in sorted(between, key=text)",
         ),
         bug("a rule has no version", f"{FOLDER}/node.py", 'return f"certainty, version {RULE}"', 'return ""'),
         bug("each start is decided by itself", CHAIN, "visited = start >= furthest", "visited = True"),
@@ -169,6 +196,18 @@ GROUP = Group(
             "visited",
         ),
         bug("what is detected is so at the end of the stretch", CERTAIN, "if high == low + 1:", "if high > low:"),
+        bug(
+            "a row is known an instant late",
+            CERTAIN,
+            "known.extend(partition, bisect_right(partition.times, low))",
+            "known.extend(partition, bisect_left(partition.times, low))",
+        ),
+        bug(
+            "each instant reads all rows before it",
+            CERTAIN,
+            "known.extend(partition, bisect_right(partition.times, low))",
+            "known = partition.first(bisect_right(partition.times, low))",
+        ),
         bug(
             "rows at the instant itself are not known",
             CERTAIN,

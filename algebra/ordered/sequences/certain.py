@@ -54,6 +54,10 @@ class Certainty:
         """What is certain from a standing on by the rows with instants up to `until`; None: there are no others."""
         if until is not None:
             partition = partition.first(bisect_right(partition.times, until))
+        return self._at(partition, until, standing)
+
+    def _at(self, partition: Partition, until: int | None, standing: Standing) -> Certain:
+        """The same by all rows of a partition."""
         known = Known(self.prepared, partition, until, whole=standing.whole)
         selection = self.prepared.node.selection
         if isinstance(selection, EveryMatch):
@@ -76,10 +80,12 @@ class Certainty:
         """What becomes certain after `since`, or at all, up to and with `until`, or up to the end of the input."""
         found: dict[_Found, tuple[Match | int, int]] = {}
         before = set[_Found]() if since is None else set(_named(self.at(partition, since, standing)))
+        known = partition.first(0)
         for low, high in _segments(partition, since, until, self.prepared.span):
-            first = self.at(partition, low, standing)
+            known.extend(partition, bisect_right(partition.times, low))
+            first = self._at(known, low, standing)
             _add(found, before, _named(first), low)
-            standing = self._halved(partition, low, high, first.standing, before, found)
+            standing = self._halved(known, low, high, first.standing, before, found)
         if until is None:
             last = self.at(partition, None, standing)
             end = last_instant(self.prepared.node.input.schema[self.prepared.node.time].type)
@@ -99,11 +105,11 @@ class Certainty:
         found: dict[_Found, tuple[Match | int, int]],
     ) -> Standing:
         """Adds what becomes certain after `low`, where this is the standing, up to `high`; the standing there. Between
-        them no row comes.
+        them no row comes: all that are known are those of the partition.
         """
         if low == high:
             return standing
-        last = self.at(partition, high, standing)
+        last = self._at(partition, high, standing)
         new = {name: what for name, what in _named(last).items() if name not in found and name not in before}
         if not new:
             return last.standing

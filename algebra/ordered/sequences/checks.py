@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def check(node: Sequences) -> None:
-    """`QueryError` TG180 to TG186 for the first thing that is wrong."""
+    """`QueryError` TG180 to TG186, or TG189, for the first thing that is wrong."""
     _check_counts(node)
     _check_groups(node)
     states = automaton(node.pattern)
@@ -138,12 +138,14 @@ def _named(
 
 
 def _check_absences(node: Sequences, states: Automaton) -> None:
-    """Before the first row and after the last one an absence has a duration."""
-    outside = set[Absence]()
+    """Before the first row and after the last one an absence has a duration; between two rows others may lie."""
+    outside, between = set[Absence](), set[Absence]()
     for state, of in enumerate(states.states):
         for way in of.transitions:
             if (state == BEGIN) != (way.to is None):
                 outside.update(way.absences)
+            elif way.to is not None:
+                between.update(way.absences)
     type_ = node.input.schema[node.time].type
 
     def text(absence: Absence) -> str:
@@ -158,6 +160,16 @@ def _check_absences(node: Sequences, states: Automaton) -> None:
                 "says for how long there is to be no such row",
                 hint=f"give a duration: {text(usual)}",
             )
+    if isinstance(node.selection, EveryMatch) and node.selection.skipping != "contiguous":
+        return
+    for absence in sorted(between - outside, key=text):
+        raise QueryError(
+            "TG189",
+            f"{text(absence)} stands between two rows of a match that follow each other: no row lies there, so it says "
+            "nothing",
+            hint='skip rows, in Python with matches="next" or matches="any"; or let them be rows of the match, A X* B, '
+            "where the condition of X leaves out those that must not come",
+        )
 
 
 def _check_conditions(node: Sequences) -> None:

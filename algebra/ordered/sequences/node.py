@@ -46,7 +46,7 @@ class Sequences(OrderedNode):
     """The matches of a row pattern in each partition.
 
     Rows are ordered by `time`, ties by `tie`. Conditions and measures read navigations by their names; conditions read
-    attributes of their row by theirs, too. A variable without a definition is true of every row. `subsets` are names
+    attributes of their row by theirs, too, which measures do not. A variable without a definition is true of every row. `subsets` are names
     for several variables. A match is reported at the first instant from which no row to come can change it.
     """
 
@@ -117,8 +117,11 @@ class Sequences(OrderedNode):
 
     def condition_schema(self) -> Schema:
         """What conditions read: the attributes of their row, and navigations."""
-        navigated = (attribute_of(navigation, self.input.schema) for navigation in self.navigations)
-        return Schema((*self.input.schema.attributes, *navigated))
+        return Schema((*self.input.schema.attributes, *self.measure_schema().attributes))
+
+    def measure_schema(self) -> Schema:
+        """What measures read: navigations."""
+        return Schema(tuple(attribute_of(navigation, self.input.schema) for navigation in self.navigations))
 
     def infer_schema(self) -> Schema:
         schema = self.input.schema
@@ -139,7 +142,8 @@ class Sequences(OrderedNode):
         instants = tuple(
             Attribute(name, schema[self.time].type, nullable=False, temporal=True) for name in (FIRST, LAST, DETECTED)
         )
-        computed = tuple(Attribute(measure.name, term_type(measure.term, read)) for measure in self.measures)
+        navigated = self.measure_schema()
+        computed = tuple(Attribute(measure.name, term_type(measure.term, navigated)) for measure in self.measures)
         return Schema((*before, *computed, *behind, *instants))
 
     def rows(self, inputs: Sequence[Sequence[Row]], aggregation: Aggregation) -> list[Row]:

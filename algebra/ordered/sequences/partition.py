@@ -34,7 +34,7 @@ class Partition:
     """The rows of one partition of a node, in order; or the last of them, where the others matter no more."""
 
     def __init__(self, node: Sequences, rows: Sequence[Row], aggregation: Aggregation) -> None:
-        self.node, self.rows, self.aggregation = node, rows, aggregation
+        self.node, self.rows, self.aggregation = node, list(rows), aggregation
         names = node.input.schema.names
         self.names = names
         self.times = [instant_of(row[names.index(node.time)]) for row in rows]
@@ -53,6 +53,12 @@ class Partition:
         shorter = copy(self)
         shorter.rows, shorter.times = self.rows[:count], self.times[:count]
         return shorter
+
+    def extend(self, of: Partition, count: int) -> None:
+        """Adds rows of another partition, of which this one has the first ones, up to so many."""
+        more = slice(len(self.rows), count)
+        self.rows += of.rows[more]
+        self.times += of.times[more]
 
     def after(self, count: int) -> Partition:
         """The partition without its first rows."""

@@ -107,12 +107,12 @@ class Argument(Conditions):
     def _nested(self, inner: Part) -> QueryError:
         name = inner.parts[0].text.upper()
         hint = "PREV and NEXT take FIRST or LAST, and nothing else takes another one: PREV(LAST(A.x, 1), 2)"
-        if name == "CLASSIFIER":
-            hint = f"it stands alone there, {self.of}(CLASSIFIER()): compute with the result"
-        elif name == "MATCH_NUMBER":
+        if name == "MATCH_NUMBER":
             hint = "it is the same in all rows of a match: write it outside"
         elif self.of.lower() in AGGREGATES or name.lower() in AGGREGATES:
             hint = "aggregates are of attributes of rows: SUM(A.x)"
+        elif name == "CLASSIFIER":
+            hint = f"it stands alone there, {self.of}(CLASSIFIER()): compute with the result"
         return QueryError("TG178", f"{self.of} of {name}", hint=hint, site=self.text.at(inner))
 
     def _example(self) -> str:

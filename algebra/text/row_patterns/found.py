@@ -8,6 +8,7 @@ from tidegate.algebra.dsl.expression import AttributeUse, Expression, Origin
 from tidegate.algebra.ordered.sequences.navigation import (
     Navigation,
     RowsAggregate,
+    RowValue,
     attribute_of,
     navigation_text,
 )
@@ -39,6 +40,11 @@ class Navigations:
         attribute = attribute_of(known, self.schema)
         use = AttributeUse(attribute, self.origin)
         return Expression(Attr(attribute.name), attribute.type, {attribute.name: use}, {})
+
+    def attribute(self, name: str) -> str:
+        """The attribute of which a condition reads a value by this name."""
+        known = next((one for one in self.found if one.name == name), None)
+        return known.argument.name if isinstance(known, RowValue) and isinstance(known.argument, Attr) else name
 
     def _free(self, name: str) -> str:
         while name in self.schema or any(one.name == name for one in self.found):

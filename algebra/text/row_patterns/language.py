@@ -23,7 +23,7 @@ _WORDS: Final = tuple(_ORDER)
 _ONE_STREAM = "a query reads one stream: join in Python, and read the clause over the result"
 _SIDE_BY_SIDE = "rows that follow each other are written side by side: A B"
 _ONE_QUANTIFIER = "one quantifier is enough; of a part that has one write (A+)*"
-ABSENT: Final = "no row that satisfies N is written !N, or !N[5m]"
+ABSENT: Final = "no row that satisfies N is written !N[5m]; where rows are skipped, !N"
 _LEFT_OUT = "leave it out: a match is looked for from each row on"
 #: How values are written that SQL writes in words.
 VALUES: Final = {

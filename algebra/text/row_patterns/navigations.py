@@ -55,7 +55,7 @@ class RowConditions(Conditions):
     here: str | None = None
 
     def attribute(self, tree: Part) -> Expression:
-        """An attribute of the row at hand."""
+        """An attribute of the rows, without a variable before it."""
         name = name_of(tree.parts[0])
         if name in self.names.all and name not in self.relation.schema:
             raise QueryError(
@@ -65,6 +65,17 @@ class RowConditions(Conditions):
                 site=self.text.at(tree),
             )
         return Conditions.attribute(self, tree)
+
+    def _of_event(self, tree: Part) -> Value:
+        """The attribute of the row whose condition is asked for; as a measure that of the last row so far."""
+        value = Conditions._of_event(self, tree)
+        if self.clause == "DEFINE":
+            return value
+        navigation = RowValue("", to_expression(value.operand)._term)
+        return Value(self.navigations.expression(navigation), value.unit)
+
+    def _named(self, name: str) -> str:
+        return self.navigations.attribute(name)
 
     def _value(self, tree: Part) -> Value:
         with written_at(self.text.at(tree)):

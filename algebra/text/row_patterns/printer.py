@@ -47,9 +47,11 @@ _REPORTED: Final = {
 
 
 def row_pattern_query(node: Sequences) -> str:
-    """The text of a query for the matches of a stream; `QueryError` TG175 for what the language cannot say."""
+    """The text of a query for the matches of a stream, or of the clause over any other relation, which has no name;
+    `QueryError` TG175 for what the language cannot say.
+    """
     if not isinstance(node.input, Scan):
-        raise cannot("matches of anything but a stream itself", "give the input as a result of its own")
+        return match_recognize_text(node)
     clause = "\n".join(f"    {line}" for line in match_recognize_text(node).splitlines())
     return f"FROM {_WRITER.name(node.input.stream.name)} MATCH_RECOGNIZE (\n{clause}\n)\n"
 
@@ -81,7 +83,8 @@ class _Printer:
         order = [node.time] if node.tie is None else [node.time, node.tie]
         lines = [f"PARTITION BY {', '.join(map(_WRITER.name, node.keys))}"] if node.keys else []
         lines.append(f"ORDER BY {', '.join(map(_WRITER.name, order))}")
-        lines += _listed("MEASURES", [f"{self.term(m.term)} AS {_WRITER.name(m.name)}" for m in node.measures])
+        measures = [f"{self.term(m.term, measure=True)} AS {_WRITER.name(m.name)}" for m in node.measures]
+        lines += _listed("MEASURES", measures)
         lines += [self.reported(), f"AFTER MATCH SKIP {self.skip()}"]
         pattern = pattern_text(_renamed(node.pattern), self.ticks)
         lines.append(f"PATTERN ({pattern})")
@@ -119,17 +122,17 @@ class _Printer:
         return f"{_point(limit.later)} - {_point(limit.earlier)} <= {ticks}"
 
     # Conditions and measures -----------------------------------------------------------------------------------------
-    def term(self, term: Term) -> str:
+    def term(self, term: Term, *, measure: bool = False) -> str:
         """A condition or a measure, with what it reads of rows."""
         navigations = {navigation.name: navigation for navigation in self.node.navigations}
 
         def attribute(name: str) -> str:
-            return self.navigation(navigations[name]) if name in navigations else _WRITER.name(name)
+            return self.navigation(navigations[name], measure=measure) if name in navigations else _WRITER.name(name)
 
         return Writer(ROW_PATTERNS, attribute).term(term)
 
-    def navigation(self, navigation: Navigation) -> str:
-        """What is read of rows, as SQL writes it."""
+    def navigation(self, navigation: Navigation, *, measure: bool) -> str:
+        """What is read of rows, as SQL writes it. In a measure an attribute alone is that of the last row so far."""
         match navigation:
             case MatchNumber():
                 return "MATCH_NUMBER()"
@@ -138,7 +141,7 @@ class _Printer:
                 return _of_row(f"CLASSIFIER({of})", row, final=final, plain=True)
             case RowValue(_, argument, row, final):
                 text = self.argument(argument, row.variables, "a value that is the same in all rows")
-                plain = bool(row.variables) and isinstance(argument, Attr)
+                plain = (measure or bool(row.variables)) and isinstance(argument, Attr)
                 return _of_row(text, row, final=final, plain=plain)
             case RowsAggregate(aggregate, variables, final):
                 return f"{'FINAL ' if final else ''}{self.aggregate(aggregate, variables)}"

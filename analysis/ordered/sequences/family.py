@@ -7,12 +7,22 @@ from dataclasses import replace
 
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
 from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.ordered.sequences.counting.countable import over_row
 from tidegate.algebra.ordered.sequences.counting.counted import counted
 from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST, EveryMatch, within
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.summary import Halves, Summary
 from tidegate.algebra.schema import Schema
-from tidegate.analysis.ordered.family import Family, StateBound, StoredRows, ZoneBuilder, event_zones, with_row
+from tidegate.algebra.terms import conjuncts
+from tidegate.analysis.ordered.family import (
+    Family,
+    OneRow,
+    StateBound,
+    StoredRows,
+    ZoneBuilder,
+    event_zones,
+    with_row,
+)
 from tidegate.analysis.ordered.sequences.bounds import ROWS, bound_of
 from tidegate.analysis.ordered.sequences.growth import growing
 from tidegate.analysis.ordered.sequences.tables import tables_of
@@ -44,6 +54,20 @@ class SequencesFamily(Family[Sequences]):
             whole = Schema((*whole.attributes, *instants.attributes))
         results = build.constrain(results, _relations(node))
         return build.pruned(build.named(results, node.schema), node.schema)
+
+    def of_one_row(self, node: Sequences) -> Sequence[OneRow]:
+        """Of the condition of each variable what reads its row alone. The last row of the variable is that row."""
+        found = []
+        for of in node.definitions:
+            own = {part: over_row(node, of.variable, part) for part in conjuncts(of.condition)}
+            hint = f"in the condition of {of.variable} its last row is the row itself; the one before is PREV(x), "
+            found.append(
+                OneRow(
+                    {term: part for part, term in own.items() if not isinstance(term, str)},
+                    hint + f"or LAST({of.variable}.x, 1) of those of {of.variable}",
+                )
+            )
+        return found
 
     def with_progress(self, node: Sequences) -> Sequence[tuple[Sequences, str]]:
         """The pattern of which matches last a limited time."""

@@ -130,8 +130,6 @@ def _reasons(node: Sequences) -> Iterator[str]:
     if node.reported.rows == "all" and node.reported.empty and is_nullable(node.pattern):
         yield "empty matches are reported beside rows of others"
     read = {name for measure in node.measures for name in attributes_of(measure.term)}
-    if read - {navigation.name for navigation in node.navigations}:
-        yield "a measure reads the row by itself"
     if node.reported.rows == "all" and any(_is_running(n) for n in node.navigations if n.name in read):
         yield "a measure is an aggregate of the rows so far"
     if any(isinstance(n, RowValue | Classifier) and n.row.step > 0 for n in node.navigations if n.name in read):

@@ -36,6 +36,14 @@ STEPS = 6
 
 e = tg.stream("E", "k bigint, t bigint, v bigint", progress="t")
 f = tg.stream("F", "k bigint, t bigint, v bigint", progress="t")
+#: Intervals that tell when they begin.
+g = tg.stream(
+    "G",
+    "id bigint, k bigint, a bigint, t bigint",
+    progress="t",
+    relations=lambda interval: interval.a < interval.t,
+    begins=tg.Begins(id="id", start="a", end="t"),
+)
 names = tg.table("N", "k bigint, name string")
 
 
@@ -86,6 +94,43 @@ def script(*streams: str, repeat: bool = False, count: int = 6) -> tuple[Step, .
         steps.append(Step(rows, dict.fromkeys(streams, number * 20)))
         before = {name: fresh[name] or before[name] for name in streams}
     return (*steps, Step({}, dict.fromkeys(streams, INF)))
+
+
+def with_intervals(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """With intervals of G, each told when it begins and when it ends, as progress permits; one of which no end comes,
+    and the end of one that nobody has told of.
+    """
+    rng = random.Random("G")
+    rows = [list[tuple[Any, ...]]() for _ in steps]
+    for number in range(30):
+        a = rng.randint(1, 90)
+        whole = (number, rng.randint(0, 2), a, a + rng.randint(1, 25))
+        for at, row in ((a, (*whole[:3], None)), (whole[3], whole)):
+            step = min((at - 1) // 20, len(steps) - 2)
+            rows[step - (step == 3)].append(row)  # the fourth batch has no rows
+    rows[2].append((90, 1, 50, None))
+    rows[4].append((91, 1, 5, 85))
+    return tuple(
+        Step({**one.rows, "G": its}, {**one.advances, "G": one.advances["E"]})
+        for one, its in zip(steps, rows, strict=True)
+    )
+
+
+def file_with_intervals(stream: str, number: int, seed: str) -> Sequence[tuple[Any, ...]]:
+    """Of G the intervals that begin or end while a file is written."""
+    from tests.runtime.faults.on_files import rows_of as rows_of_file
+
+    if stream != "G":
+        return rows_of_file(stream, number, seed)
+    found = list[tuple[Any, ...]]()
+    for file in range(number - 2, number + 1):
+        rng = random.Random(f"{seed}/G/{file}")
+        for place in range(8):
+            k, a = rng.randint(0, 2), file * 10 + rng.randint(0, 9)
+            whole = (file * 8 + place, k, a, a + rng.randint(1, 15))
+            found += [(*whole[:3], None)] if file == number else []
+            found += [whole] if whole[3] // 10 == number else []
+    return found
 
 
 def tumbling() -> tg.Program:
@@ -294,13 +339,15 @@ def row_pattern() -> tg.Program:
 
 
 def interval_sequence() -> tg.Program:
-    """Sequences of intervals of two streams, and with situations that are derived, some of which wait after every
-    batch.
+    """Sequences of intervals of two streams, with situations that are derived, and of intervals that tell when they
+    begin, some of which wait after every batch.
     """
     a = e.where(e.v > 4).select(k=e.k, a=e.t - 9, z=e.t).as_intervals(start="a", end="z", by="k", name="A")
     b = f.select(k=f.k, a=f.t - 4, z=f.t).as_intervals(start="a", end="z", by="k", name="B")
     c = e.partition_by("k", tie="v").derive(C=tg.situation(e.v < 8)).C
+    x, y = (g.where(g.id % 2 == odd).as_intervals(start="a", end="t", by="k", name="XY"[odd]) for odd in range(2))
     return tg.program(
+        Begun=tg.iseq(x.ts < y.te, y.te < x.te, of=(x, y), within=45),
         Both=tg.iseq(a.ts < b.te, a.te < b.te, of=(a, b), within=45),
         Three=tg.iseq(a.ts < b.ts, b.te < c.te, of=(a, b, c), within=90),
     )
@@ -334,7 +381,9 @@ MAKERS: Mapping[str, Callable[[], Scenario]] = {
     "rows nearest in time": lambda: Scenario(nearest(), script("E", "F"), sources=OTHER_ONCE),
     "versions and ranks": lambda: Scenario(ranked(), script("E", "F"), sources=OTHER_ONCE),
     "row pattern": lambda: Scenario(row_pattern(), script("E"), sources=ONCE),
-    "interval sequence": lambda: Scenario(interval_sequence(), script("E", "F"), sources=BOTH_ONCE),
+    "interval sequence": lambda: Scenario(
+        interval_sequence(), with_intervals(script("E", "F")), sources=BOTH_ONCE, in_file=file_with_intervals
+    ),
     "event-controlled": lambda: Scenario(event_controlled(), script("E", "F")),
 }
 #: Those that run over files: in this order runs of them are killed.

@@ -106,7 +106,7 @@ def test_contexts_hold_between_batches() -> None:
     ("name", "waiting"),
     [
         ("row pattern", ("Turns: state", "Rising: state", "Quiet: state", "Skipped: state", "Overlapping: state")),
-        ("interval sequence", ("E#0", "F#0", "Three: situations")),
+        ("interval sequence", ("E#0", "F#0", "Three: situations", "beginnings of G")),
     ],
 )
 def test_partial_matches_are_in_flight_between_batches(name: str, waiting: tuple[str, ...]) -> None:

@@ -15,6 +15,7 @@ from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
 from tidegate.algebra.ordered.sequences.definition import EveryMatch, Reported
 from tidegate.algebra.ordered.sequences.meaning import Match, matches_of, unmatched
 from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.algebra.ordered.sequences.partition import Partition
 from tidegate.algebra.types import MAX_INSTANT
 
 #: Rows are letters with their instants: `a0 b1`. N is a row that must not come.
@@ -58,6 +59,20 @@ def test_a_match_that_may_grow_is_not_certain() -> None:
     assert instants(node, "a0 b3") == [("0AB", 3)]
     assert instants(node, "a0 c3") == [("0A", 3)]
     assert instants(node, "a0") == [("0A", END)]
+
+
+def test_no_instant_reads_all_rows_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, first = list[int](), Partition.first
+
+    def counted(self: Partition, count: int) -> Partition:
+        read.append(count)
+        return first(self, count)
+
+    monkeypatch.setattr(Partition, "first", counted)
+    rows = partition(node_of("A B"), [(at, at % 2) for at in range(100)])
+    found = Certainty(Prepared(rows.node)).between(rows, None, None)
+    assert [at for _, at in found.matches] == list(range(1, 100, 2))
+    assert sum(read) <= 100
 
 
 def test_an_earlier_start_may_take_the_row() -> None:

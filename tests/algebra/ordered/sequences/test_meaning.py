@@ -68,7 +68,7 @@ def test_partitions_are_apart() -> None:
 
 
 def test_a_condition_without_a_value_is_not_true() -> None:
-    node = sequences("A", A=lambda r: 1 // r.x >= 1, measures={"m": lambda r: 1 // (r.x - 1)})
+    node = sequences("A", A=lambda r: 1 // r.x >= 1, measures={"m": lambda r: 1 // (r.first_x - 1)})
     assert result(node, ROWS) == [(None, 2, 2, 2), (None, 2, 2, 2)]
 
 
