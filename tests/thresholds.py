@@ -322,6 +322,8 @@ OTHERS = {
     "cli.commands._CLOCK": "seconds",
     "state.outputs.compaction._TRIES": "tries",
     "state.store.local._NOTE_BYTES": "of a lock file",
+    "state.inputs.put_away._MOST_OF_A_NAME": "a limit of file systems",
+    "state.inputs.put_away._MOST_OF_AN_ENDING": "bytes of a name",
     "state.inputs.put_away._FAILURES": "failures after which a batch tries no more",
     "state.codec.FORMAT_VERSION": "of a format",
     "state.codec.INT64_MAX": "a limit of 64 bits",

@@ -61,6 +61,18 @@ def known(place: Path) -> int:
     return logged + sum(map(len, manifest.positions.recent.values()))
 
 
+def in_another_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of one folder can be linked into another."""
+    link = os.link
+
+    def link_here(source: Any, target: Any, **places: Any) -> None:
+        if places and places["src_dir_fd"] != places["dst_dir_fd"]:
+            raise OSError(errno.EXDEV, "another file system")
+        link(source, target, **places)
+
+    monkeypatch.setattr(os, "link", link_here)
+
+
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_read_files_leave(tmp_path: Path, way: dict[str, Any]) -> None:
     for number in range(6):
@@ -153,19 +165,14 @@ def test_a_copy_that_fails_leaves_nothing_and_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
 ) -> None:
     """The archive is in another file system, which is full or fails."""
-    link, kept = os.link, tmp_path / "kept" / "day=0"
-
-    def link_here(source: Any, target: Any, **places: Any) -> None:
-        if places and places["src_dir_fd"] != places["dst_dir_fd"]:
-            raise OSError(errno.EXDEV, "another file system")
-        link(source, target, **places)
+    kept = tmp_path / "kept" / "day=0"
+    in_another_file_system(monkeypatch)
 
     def half(source: BinaryIO, target: BinaryIO, _: int) -> None:
         target.write(source.read(10))
         assert len(below(kept)) == 1
         raise fault
 
-    monkeypatch.setattr(os, "link", link_here)
     put(tmp_path, 0)
     with opened(tmp_path, archive="kept") as session:
         with monkeypatch.context() as faulty:
@@ -244,6 +251,32 @@ def test_an_archive_with_many_files_of_one_name(tmp_path: Path, monkeypatch: pyt
     assert below(tmp_path / "in") == []
     assert len(below(tmp_path / "kept")) == 2003
     assert {f"000.{number}.parquet" for number in (2001, 2002, 2003)} < {path.name for path in kept.iterdir()}
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    ["a" * 247 + ".parquet", "ä" * 123 + "b.parquet", "a." + "b" * 253],
+    ids=["ASCII", "two bytes a letter", "a long ending"],
+)
+def test_names_as_long_as_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str, *, elsewhere: bool
+) -> None:
+    """Neither a copy in another file system nor a number makes a name too long."""
+    assert len(name.encode()) == 255
+    if elsewhere:
+        in_another_file_system(monkeypatch)
+    with opened(tmp_path, archive="kept") as session:
+        for number in (0, 2, 4):
+            put(tmp_path, number, name)
+            session.step()
+            assert below(tmp_path / "in") == []
+    assert caplog.text == ""
+    kept = [path.name for path in (tmp_path / "kept" / "day=0").iterdir()]
+    assert name in kept
+    assert len(kept) == 3
+    if name.endswith(".parquet"):
+        assert all(other.endswith(".parquet") for other in kept)
 
 
 @pytest.mark.parametrize("seed", range(20))

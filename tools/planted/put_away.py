@@ -56,6 +56,18 @@ GROUP = Group(
             "    while free != used + 1:\n",
             "    while not free:\n",
         ),
+        bug(
+            "the name of a copy has that of the file in it",
+            AWAY,
+            'f".tidegate-{_digest(name, status.st_size, status.st_mtime_ns)}"',
+            'f".{name}.tidegate-{status.st_size}-{status.st_mtime_ns}"',
+        ),
+        bug(
+            "a number makes a name too long",
+            AWAY,
+            'if len(os.fsencode(f"{stem}.{number}{ending}")) <= _MOST_OF_A_NAME:',
+            "if True:",
+        ),
         bug("what fails is never tried again", AWAY, '        elif outcome == "failed":\n', "        elif False:\n"),
         bug("every failure is tried", AWAY, "if failures == _FAILURES:", "if False:"),
         bug(

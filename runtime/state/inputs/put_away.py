@@ -8,6 +8,7 @@ followed below the directory and the archive, and no file in the archive is ever
 from __future__ import annotations
 
 import errno
+import hashlib
 import logging
 import os
 import shutil
@@ -26,6 +27,9 @@ Outcome = Literal["gone", "kept", "failed"]
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OTHER_FILE_SYSTEM: Final = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _CHUNK: Final = 1 << 20
+#: Bytes of a name, at most, and those of its ending if it is one that says what the file is.
+_MOST_OF_A_NAME: Final = 255
+_MOST_OF_AN_ENDING: Final = 32
 #: After so many failures the rest waits for the next batch: a full disk fails for each.
 _FAILURES: Final = 8
 _logger = logging.getLogger("tidegate.state")
@@ -136,11 +140,10 @@ def _place_in(archive: int, name: str, is_it: Callable[[str, os.stat_result], bo
     the rest is halved: where n files had the name, log n numbers are looked at. The one that was free before a crash is
     looked at again after it, since all others say what they said.
     """
-    stem, ending = os.path.splitext(name)
     used, free = 0, 0
     while free != used + 1:
         number = (used + free) // 2 if free else max(1, 2 * used)
-        aim = name if number == 1 else f"{stem}.{number}{ending}"
+        aim = _numbered(name, number)
         try:
             there = os.stat(aim, dir_fd=archive, follow_symlinks=False)
         except FileNotFoundError:
@@ -149,13 +152,31 @@ def _place_in(archive: int, name: str, is_it: Callable[[str, os.stat_result], bo
             if is_it(aim, there):
                 return aim, True
             used = number
-    return name if free == 1 else f"{stem}.{free}{ending}", False
+    return _numbered(name, free), False
+
+
+def _numbered(name: str, number: int) -> str:
+    """A name with a number before its ending. Where that is too long, a digest stands for the end of the name."""
+    if number == 1:
+        return name
+    stem, ending = os.path.splitext(name)
+    if len(os.fsencode(f"{stem}.{number}{ending}")) <= _MOST_OF_A_NAME:
+        return f"{stem}.{number}{ending}"
+    if len(os.fsencode(ending)) > _MOST_OF_AN_ENDING:
+        stem, ending = name, ""
+    behind = f"-{_digest(name)}.{number}{ending}"
+    room = _MOST_OF_A_NAME - len(os.fsencode(behind))
+    return os.fsencode(stem)[:room].decode("utf-8", "ignore") + behind
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.blake2s("\0".join(map(str, parts)).encode(), digest_size=16).hexdigest()
 
 
 def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
     """Gives a file a name in the archive: its own, or with a number that is free before the ending."""
     source = name, folder
-    copy = f".{name}.tidegate-{status.st_size}-{status.st_mtime_ns}"
+    copy = f".tidegate-{_digest(name, status.st_size, status.st_mtime_ns)}"
     with suppress(FileNotFoundError):
         os.unlink(copy, dir_fd=archive)  # of a start that died while it copied
 
