@@ -324,6 +324,7 @@ OTHERS = {
     "state.store.local._NOTE_BYTES": "of a lock file",
     "state.inputs.put_away._MOST_OF_A_NAME": "a limit of file systems",
     "state.inputs.put_away._MOST_OF_AN_ENDING": "bytes of a name",
+    "state.inputs.leaving._MOST_TURNS": "batches until a file is tried again",
     "state.inputs.put_away._FAILURES": "failures after which a batch tries no more",
     "state.codec.FORMAT_VERSION": "of a format",
     "state.codec.INT64_MAX": "a limit of 64 bits",

@@ -328,12 +328,16 @@ class Checkpoint:
         """
         whole = bool(self._putting_away)
         for source, rule in self._putting_away.items():
-            read = frozenset(last.files.get(source, ()))
+            read, leaving = frozenset(last.files.get(source, ())), self._log.leaving[source]
             gone: list[SourceFile] = []
-            if files := self._log.leaving[source]:
+            if files := leaving.take():
                 with storage_errors(f"putting away files of {source} that were read"):
-                    known = read if done else ()
-                    gone, self._log.leaving[source] = put_away(rule, files, self.store.failpoints, known)
+                    away = put_away(rule, files, self.store.failpoints, read if done else ())
+                for file in leaving.put_back(away.failed, away.untried):
+                    _logger.warning(
+                        "%s was read and could not be put away, which is tried again: %s", file.path, away.failed[file]
+                    )
+                gone = away.gone
                 self._log.gone(source, gone)
             whole = whole and read <= set(gone)
         if whole and not done:

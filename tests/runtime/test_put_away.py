@@ -21,6 +21,8 @@ from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.failpoints import PUT_AWAY, SimulatedCrash, crash
 from tidegate.runtime.state.inputs import put_away as module
+from tidegate.runtime.state.inputs.leaving import LeavingFiles
+from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("E", "n bigint, t bigint", progress="t")
@@ -71,6 +73,24 @@ def in_another_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
         link(source, target, **places)
 
     monkeypatch.setattr(os, "link", link_here)
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, refused: Callable[[str], bool]) -> None:
+    """These names cannot be taken from their folder."""
+    unlink, rename = os.unlink, os.rename
+
+    def unlinking(name: Any, *, dir_fd: int | None = None) -> None:
+        if dir_fd is not None and refused(str(name)):
+            raise OSError(errno.EACCES, "not yours")
+        unlink(name, dir_fd=dir_fd)
+
+    def renaming(name: Any, target: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
+        if src_dir_fd is not None and refused(str(name)):
+            raise OSError(errno.EACCES, "not yours")
+        rename(name, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "unlink", unlinking)
+    monkeypatch.setattr(os, "rename", renaming)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -191,13 +211,7 @@ def test_a_file_that_can_not_be_removed_is_not_read_each_time_that_is_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its link in the archive is told by its number: a large file would cost each batch seconds."""
-    path = put(tmp_path, 0)
-    unlink, read = os.unlink, []
-
-    def failing(name: Any, *, dir_fd: int | None = None) -> None:
-        if dir_fd is not None and name == path.name:
-            raise OSError(errno.EACCES, "not yours")
-        unlink(name, dir_fd=dir_fd)
+    path, read = put(tmp_path, 0), []
 
     def reading(folder: int, name: str) -> BinaryIO:
         read.append(name)
@@ -207,10 +221,11 @@ def test_a_file_that_can_not_be_removed_is_not_read_each_time_that_is_tried(
     monkeypatch.setattr(module, "_reading", reading)
     with opened(tmp_path, archive="kept") as session:
         with monkeypatch.context() as full:
-            full.setattr(os, "unlink", failing)
+            refuse(full, path.name.__eq__)
             session.step()
             session.step()
             assert below(tmp_path / "kept") == below(tmp_path / "in") == ["day=0/000.parquet"]
+        session.step()
         session.step()
     assert below(tmp_path / "in") == read == []
 
@@ -328,14 +343,7 @@ def test_what_fails_is_tried_again(
         put(tmp_path, number)
     with opened(tmp_path, 15, delete=True) as session:
         with monkeypatch.context() as full:
-            unlink = os.unlink
-
-            def failing(path: Any, *, dir_fd: int | None = None) -> None:
-                if dir_fd is not None:
-                    raise OSError(errno.EACCES, "not yours")
-                unlink(path)
-
-            full.setattr(os, "unlink", failing)
+            refuse(full, lambda _: True)
             session.step()
         assert caplog.text.count("tried again") == 8
         assert len(below(tmp_path / "in")) == 30
@@ -344,20 +352,55 @@ def test_what_fails_is_tried_again(
     assert below(tmp_path / "in") == []
 
 
+def test_files_that_can_not_leave_are_in_no_others_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As those in a folder that others may not write to, of which there are more than a batch tries; each is told
+    once.
+    """
+    for number in range(40):
+        put(tmp_path, number)
+    refuse(monkeypatch, {f"{number:03}.parquet" for number in range(0, 40, 2)}.__contains__)
+    with opened(tmp_path, 20, delete=True) as session:
+        for _ in range(3):
+            session.step()
+        assert below(tmp_path / "in") == [f"day=0/{number:03}.parquet" for number in range(0, 40, 2)]
+        for _ in range(10):
+            session.step()
+        check_read(session, 40)
+    assert caplog.text.count("tried again") == 20
+
+
+def test_a_file_that_fails_is_tried_less_and_less_often() -> None:
+    file, turns = SourceFile("/in/a", 1, 1), []
+    leaving = LeavingFiles([file])
+    for turn in range(1, 200):
+        if leaving.take():
+            turns.append(turn)
+            assert leaving.put_back({file: "full"}, []) == ([file] if turn == 1 else [])
+        assert list(leaving) == [file]
+    assert turns == [1, 2, 4, 8, 16, 32, 64, 128, 192]
+
+
+def test_what_was_not_tried_keeps_its_place() -> None:
+    files = [SourceFile(f"/in/{number}", 1, 1) for number in range(5)]
+    leaving = LeavingFiles(files)
+    assert leaving.take() == files
+    assert leaving.put_back({files[0]: "full", files[1]: "full"}, files[3:]) == files[:2]
+    assert leaving.take() == [*files[3:], *files[:2]]
+    assert leaving.put_back({files[3]: "full"}, [files[4], *files[:2]]) == [files[3]]
+    assert leaving.take() == [files[4], *files[:2], files[3]]
+    assert not leaving.put_back({}, [])
+    assert len(leaving) == 0
+
+
 def test_what_could_not_leave_and_is_out_of_sight_is_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not known to have left: it may come back."""
     paths = [put(tmp_path, number) for number in range(2)]
     with opened(tmp_path, None, delete=True) as session, monkeypatch.context() as full:
-        unlink = os.unlink
-
-        def failing(path: Any, *, dir_fd: int | None = None) -> None:
-            if dir_fd is not None and path == paths[0].name:
-                raise OSError(errno.EACCES, "not yours")
-            unlink(path, dir_fd=dir_fd)
-
-        full.setattr(os, "unlink", failing)
+        refuse(full, paths[0].name.__eq__)
         session.process()
     paths[0].rename(tmp_path / "hidden")
     with opened(tmp_path, None, delete=True) as session:

@@ -7,6 +7,7 @@ from tools.planted.bugs import Bug, Group, Patch, bug
 AWAY = "runtime/state/inputs/put_away.py"
 CHECKPOINT = "runtime/state/checkpoint.py"
 POSITIONS = "runtime/state/inputs/positions.py"
+LEAVING = "runtime/state/inputs/leaving.py"
 
 GROUP = Group(
     "files that leave",
@@ -68,8 +69,21 @@ GROUP = Group(
             'if len(os.fsencode(f"{stem}.{number}{ending}")) <= _MOST_OF_A_NAME:',
             "if True:",
         ),
-        bug("what fails is never tried again", AWAY, '        elif outcome == "failed":\n', "        elif False:\n"),
-        bug("every failure is tried", AWAY, "if failures == _FAILURES:", "if False:"),
+        bug("what fails is never tried again", LEAVING, "        for file in failed:\n", "        for file in ():\n"),
+        bug(
+            "what fails is in the way of all others",
+            LEAVING,
+            "heapq.heappush(self._again, (self._turn + min(2**failures, _MOST_TURNS), file))",
+            "self._waiting.appendleft(file)",
+        ),
+        bug("what fails is tried in each batch", LEAVING, "min(2**failures, _MOST_TURNS)", "1"),
+        bug(
+            "each failure of a file is told",
+            LEAVING,
+            "first = [file for file in failed if file not in self._failures]",
+            "first = [*failed]",
+        ),
+        bug("every failure is tried", AWAY, "if len(done.failed) == _FAILURES:", "if False:"),
         bug(
             "a copy that fails stays in the archive",
             AWAY,

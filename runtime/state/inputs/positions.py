@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError, storage_errors
 from tidegate.runtime.state.inputs.consumed import ConsumedFiles, is_text
+from tidegate.runtime.state.inputs.leaving import LeavingFiles
 from tidegate.runtime.state.outputs.beside import READ
 from tidegate.runtime.state.outputs.compaction import parts_of
 from tidegate.runtime.state.outputs.names import result_of
@@ -139,7 +140,7 @@ class PositionLog:
             sizes, mtimes = (rows[name].to_numpy() for name in ("size", "mtime_ns"))
             self._of(source).add_many(rows["path"], sizes, mtimes)
         self._count(positions.recent)
-        self.leaving: dict[str, list[SourceFile]] = {}
+        self.leaving: dict[str, LeavingFiles] = {}
         """Per source whose files are put away those that were read and are to leave."""
         self._gone: set[tuple[str, SourceFile]] = set()
         self._logged: set[tuple[str, SourceFile]] = set()
@@ -147,14 +148,14 @@ class PositionLog:
 
     def put_away(self, sources: Iterable[str]) -> None:
         """Files of these sources leave once they were read; those that were read before, now."""
-        self.leaving = {source: [] for source in sources}
-        for source, rows in self._tables() if self.leaving else ():
-            if source in self.leaving:
-                self.leaving[source] += (SourceFile(*row) for row in rows.drop("source").iter_rows())
-        self._logged = {(source, file) for source, files in self.leaving.items() for file in files}
-        for source, files in self.positions.recent.items():
-            if source in self.leaving:
-                self.leaving[source] += files
+        logged: dict[str, list[SourceFile]] = {source: [] for source in sources}
+        for source, rows in self._tables() if logged else ():
+            if source in logged:
+                logged[source] += (SourceFile(*row) for row in rows.drop("source").iter_rows())
+        self._logged = {(source, file) for source, files in logged.items() for file in files}
+        self.leaving = {source: LeavingFiles(files) for source, files in logged.items()}
+        for source, leaving in self.leaving.items():
+            leaving.add(self.positions.recent.get(source, ()))
 
     def gone(self, source: str, files: Sequence[SourceFile]) -> None:
         """Records that files left their directory, so that a file of such a name is new. The next batch forgets
@@ -275,7 +276,7 @@ class PositionLog:
         self.positions = positions
         self._gone.clear()
         for source in self.leaving.keys() & offer.files.keys():
-            self.leaving[source] += offer.files[source]
+            self.leaving[source].add(offer.files[source])
 
     def _without_gone(self, seq: int, attempt: str) -> tuple[Segment, ...]:
         """The tables of the log, written anew where files in them were put away: those of a source that was not told to

@@ -15,15 +15,15 @@ import shutil
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO, Final, Literal
 
 from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.state.store.local import sync_directory
 
-#: Gone: the file is not in the directory any more. Kept: it never will leave it. Failed: it is to be tried again.
-Outcome = Literal["gone", "kept", "failed"]
+#: Gone: the file is not in the directory any more. Kept: it never will leave it.
+Outcome = Literal["gone", "kept"]
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OTHER_FILE_SYSTEM: Final = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _CHUNK: Final = 1 << 20
@@ -45,40 +45,43 @@ class PuttingAway:
     archive: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class PutAway:
+    """What became of files: those that are gone, those that failed with the reason, and those that were not tried after
+    many failures. Others stay for good: a link, or another version.
+    """
+
+    gone: list[SourceFile] = field(default_factory=list)
+    failed: dict[SourceFile, str] = field(default_factory=dict)
+    untried: list[SourceFile] = field(default_factory=list)
+
+
 def put_away(
     rule: PuttingAway,
     files: Sequence[SourceFile],
     failpoints: Failpoints,
     known: Collection[SourceFile] = (),
-) -> tuple[list[SourceFile], list[SourceFile]]:
-    """Puts files away; gives those that are gone, and those that are to be tried again. Those that are `known` to have
-    left are gone if they are not there.
+) -> PutAway:
+    """Puts files away. Those that are `known` to have left are gone if they are not there.
 
     When it returns, what is gone is so durably: a file that came back after a power failure would be read twice.
     """
-    gone: list[SourceFile] = []
-    left: list[SourceFile] = []
-    failures = 0
+    done = PutAway()
     folders: dict[str, None] = {}
     for number, file in enumerate(files):
-        if failures == _FAILURES:
-            left += files[number:]
+        if len(done.failed) == _FAILURES:
+            done.untried.extend(files[number:])
             break
         try:
-            outcome = _put_one_away(rule, file, failpoints, file in known)
+            if _put_one_away(rule, file, failpoints, file in known) == "gone":
+                done.gone.append(file)
+                folders[os.path.dirname(file.path)] = None
         except (OSError, MemoryError) as error:
-            said = str(error) or type(error).__name__
-            _logger.warning("%s was read and could not be put away, which is tried again: %s", file.path, said)
-            outcome, failures = "failed", failures + 1
-        if outcome == "gone":
-            gone.append(file)
-            folders[os.path.dirname(file.path)] = None
-        elif outcome == "failed":
-            left.append(file)
+            done.failed[file] = str(error) or type(error).__name__
     for folder in folders:
         with suppress(FileNotFoundError):
             sync_directory(folder)
-    return gone, left
+    return done
 
 
 def _put_one_away(rule: PuttingAway, file: SourceFile, failpoints: Failpoints, known: bool) -> Outcome:
