@@ -330,7 +330,7 @@ class Checkpoint:
         for source, rule in self._putting_away.items():
             read, leaving = frozenset(last.files.get(source, ())), self._log.leaving[source]
             gone: list[SourceFile] = []
-            if files := leaving.take():
+            if files := leaving.take(len(read)):
                 with storage_errors(f"putting away files of {source} that were read"):
                     away = put_away(rule, files, self.store.failpoints, read if done else ())
                 for file in leaving.put_back(away.failed, away.untried):

@@ -20,6 +20,7 @@ from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.failpoints import PUT_AWAY, SimulatedCrash, crash
+from tidegate.runtime.state.inputs import leaving as leaving_module
 from tidegate.runtime.state.inputs import put_away as module
 from tidegate.runtime.state.inputs.leaving import LeavingFiles
 from tidegate.runtime.state.inputs.positions import SourceFile
@@ -341,6 +342,7 @@ def test_what_fails_is_tried_again(
 ) -> None:
     for number in range(30):
         put(tmp_path, number)
+    monkeypatch.setattr(module, "_MOST_FAILURES", 8)
     with opened(tmp_path, 15, delete=True) as session:
         with monkeypatch.context() as full:
             refuse(full, lambda _: True)
@@ -362,8 +364,9 @@ def test_files_that_can_not_leave_are_in_no_others_way(
         put(tmp_path, number)
     refuse(monkeypatch, {f"{number:03}.parquet" for number in range(0, 40, 2)}.__contains__)
     with opened(tmp_path, 20, delete=True) as session:
-        for _ in range(3):
-            session.step()
+        session.step()
+        assert caplog.text.count("tried again") == 8
+        session.step()
         assert below(tmp_path / "in") == [f"day=0/{number:03}.parquet" for number in range(0, 40, 2)]
         for _ in range(10):
             session.step()
@@ -382,16 +385,58 @@ def test_a_file_that_fails_is_tried_less_and_less_often() -> None:
     assert turns == [1, 2, 4, 8, 16, 32, 64, 128, 192]
 
 
-def test_what_was_not_tried_keeps_its_place() -> None:
-    files = [SourceFile(f"/in/{number}", 1, 1) for number in range(5)]
-    leaving = LeavingFiles(files)
-    assert leaving.take() == files
-    assert leaving.put_back({files[0]: "full", files[1]: "full"}, files[3:]) == files[:2]
-    assert leaving.take() == [*files[3:], *files[:2]]
-    assert leaving.put_back({files[3]: "full"}, [files[4], *files[:2]]) == [files[3]]
-    assert leaving.take() == [files[4], *files[:2], files[3]]
+def test_what_was_not_tried_comes_behind_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaving_module, "AT_ONCE", 5)
+    files = [SourceFile(f"/in/{number}", 1, 1) for number in range(9)]
+    leaving = LeavingFiles(files[:7])
+    assert leaving.take() == files[:5]
+    assert leaving.put_back({files[0]: "full", files[1]: "full"}, files[3:5]) == files[:2]
+    assert leaving.take() == [*files[5:7], *files[3:5], files[0]]
+    assert leaving.put_back({files[3]: "full"}, [files[0]]) == [files[3]]
+    leaving.add(files[7:])
+    monkeypatch.setattr(leaving_module, "AT_ONCE", 1)
+    assert leaving.take(2) == [*files[7:], files[0]]
+    assert not leaving.put_back({}, [])
+    monkeypatch.undo()
+    assert leaving.take() == [files[1], files[3]]
     assert not leaving.put_back({}, [])
     assert len(leaving) == 0
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_an_old_run_moves_its_files_some_in_each_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: dict[str, Any]
+) -> None:
+    """An opening takes no longer for the files of years, and each folder is made durable once, not for each file."""
+    for number in range(60):
+        put(tmp_path, number)
+    with opened(tmp_path, 10) as session:
+        session.process()
+    monkeypatch.setattr(leaving_module, "AT_ONCE", 10)
+    synced: list[str] = []
+    sync = os.fsync
+
+    def syncing(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    with opened(tmp_path, **way) as session:
+        left = 60 - 10 - 10
+        assert len(below(tmp_path / "in")) == left
+        while left:
+            for folder in ("in", "kept") if "archive" in way else ("in",):
+                for day in (0, 1):
+                    assert synced.count(str(tmp_path / folder / f"day={day}")) == 1
+            synced.clear()
+            session.step()
+            left -= 10
+            assert len(below(tmp_path / "in")) == left
+        session.step()
+        assert known(tmp_path) == 0
+        put(tmp_path, 60)
+        session.process()
+        check_read(session, 61)
 
 
 def test_what_could_not_leave_and_is_out_of_sight_is_not_read_again(

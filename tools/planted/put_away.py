@@ -16,20 +16,20 @@ GROUP = Group(
         bug(
             "a file leaves in whatever version it is",
             AWAY,
-            "if (status.st_size, status.st_mtime_ns) != (file.size, file.mtime_ns):",
-            "if False:",
+            "    return (status.st_size, status.st_mtime_ns) == (file.size, file.mtime_ns)\n\n\ndef _removed",
+            "    return True\n\n\ndef _removed",
         ),
         bug(
             "a file leaves that was written again while it was archived",
             AWAY,
-            "if _version(now) != _version(status):",
+            "if _version(os.stat(name, dir_fd=folder, follow_symlinks=False)) != _version(status):",
             "if False:",
         ),
         bug(
             "links leave",
             AWAY,
-            "            if not stat.S_ISREG(status.st_mode):\n                _logger",
-            "            if False:\n                _logger",
+            "    if not stat.S_ISREG(status.st_mode):\n        _logger",
+            "    if False:\n        _logger",
         ),
         bug("links on the way are followed", AWAY, "_FOLDER | os.O_NOFOLLOW, dir_fd", "_FOLDER, dir_fd"),
         bug(
@@ -47,8 +47,8 @@ GROUP = Group(
         bug(
             "a file that can not be seen has left",
             AWAY,
-            'return "gone" if known or archived else "kept"',
-            'return "gone"',
+            "if file in known or (rule.archive is not None and _is_archived(rule.archive, folders, file)):",
+            "if True:",
         ),
         bug("numbers in the archive are tried one by one", AWAY, "max(1, 2 * used)", "used + 1"),
         bug(
@@ -83,7 +83,34 @@ GROUP = Group(
             "first = [file for file in failed if file not in self._failures]",
             "first = [*failed]",
         ),
-        bug("every failure is tried", AWAY, "if len(done.failed) == _FAILURES:", "if False:"),
+        bug(
+            "every failure of a folder is tried",
+            AWAY,
+            "min(len(done.failed) + _FAILURES, _MOST_FAILURES)",
+            "_MOST_FAILURES",
+        ),
+        bug(
+            "every folder that fails is tried",
+            AWAY,
+            "min(len(done.failed) + _FAILURES, _MOST_FAILURES)",
+            "len(done.failed) + _FAILURES",
+        ),
+        bug(
+            "what was not tried is in the way of all others",
+            LEAVING,
+            "self._waiting.extend(file for file in untried if file not in self._failures)",
+            "self._waiting.extendleft(file for file in untried if file not in self._failures)",
+        ),
+        bug("all that failed is tried at once", LEAVING, " and len(files) < most:", ":"),
+        bug("the files of an old run move at once", LEAVING, "range(min(most, len(self._waiting)))", "[*self._waiting]"),
+        bug("the files of a batch wait for those of an old run", LEAVING, "most = AT_ONCE + new", "most = AT_ONCE"),
+        bug(
+            "what is archived is removed before the archive is durable",
+            AWAY,
+            "                sync_opened(archive)\n",
+            "                pass\n",
+        ),
+        bug("removals are not durable", AWAY, "            sync_opened(folder)\n", "            pass\n"),
         bug(
             "a copy that fails stays in the archive",
             AWAY,

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tidegate.runtime.state.inputs.positions import SourceFile
 
+#: Files of earlier batches that are tried in a turn: some tenths of a second. An old run that is told to archive has all.
+AT_ONCE: Final = 1000
 #: A file that failed is tried again after 1, 2, 4, … turns, and after so many at most.
 _MOST_TURNS: Final = 64
 
@@ -35,22 +37,25 @@ class LeavingFiles:
         """These were read, too. They are the first to leave, while their names are in no table of the log."""
         self._waiting.extendleft(reversed(files))
 
-    def take(self) -> list[SourceFile]:
-        """The files of the next turn. They are in no other before `put_back` is told what became of them."""
+    def take(self, new: int = 0) -> list[SourceFile]:
+        """The files of the next turn, the `new` ones and some others. They are in no other turn before `put_back` is
+        told what became of them.
+        """
         self._turn += 1
-        files = [*self._waiting]
-        self._waiting.clear()
-        while self._again and self._again[0][0] <= self._turn:
+        most = AT_ONCE + new
+        files = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+        while self._again and self._again[0][0] <= self._turn and len(files) < most:
             files.append(heapq.heappop(self._again)[1])
         return files
 
     def put_back(self, failed: Mapping[SourceFile, str], untried: Sequence[SourceFile]) -> list[SourceFile]:
-        """Of the files that were taken, those that failed and those that were not tried; the others need no other turn.
+        """Of the files that were taken, those that failed and those that were not tried, as others of their folder
+        failed; the rest needs no other turn.
 
         Gives those that failed for the first time.
         """
         first = [file for file in failed if file not in self._failures]
-        self._waiting.extendleft(file for file in reversed(untried) if file not in self._failures)
+        self._waiting.extend(file for file in untried if file not in self._failures)
         for file in untried:
             if file in self._failures:
                 heapq.heappush(self._again, (self._turn, file))

@@ -155,7 +155,7 @@ class PositionLog:
         self._logged = {(source, file) for source, files in logged.items() for file in files}
         self.leaving = {source: LeavingFiles(files) for source, files in logged.items()}
         for source, leaving in self.leaving.items():
-            leaving.add(self.positions.recent.get(source, ()))
+            leaving.add(self.positions.recent.get(source, ())[::-1])  # first those of the last batch
 
     def gone(self, source: str, files: Sequence[SourceFile]) -> None:
         """Records that files left their directory, so that a file of such a name is new. The next batch forgets
@@ -274,6 +274,7 @@ class PositionLog:
         """Count what was appended: its batch is committed."""
         self._count(offer.files)
         self.positions = positions
+        self._logged -= self._gone
         self._gone.clear()
         for source in self.leaving.keys() & offer.files.keys():
             self.leaving[source].add(offer.files[source])
@@ -283,11 +284,13 @@ class PositionLog:
         do so before, or of which that failed for long."""
         if self._gone.isdisjoint(self._logged):
             return self.positions.log
-        rows = [
-            (source, SourceFile(*row)) for source, some in self._tables() for row in some.drop("source").iter_rows()
-        ]
-        kept = [row for row in rows if row not in self._gone]
-        return self._with_table((), _table(kept), seq, attempt) if kept else ()
+        import polars as pl  # here, since explaining a program loads this module, and needs no rows
+
+        table = read_segments(self._store, self.positions.log)
+        gone = pl.DataFrame(_table([*self._gone])).with_columns(gone=True)
+        names = [name for name, _ in _COLUMNS]
+        kept = pl.DataFrame(table).join(gone, on=names, how="left", maintain_order="left")["gone"].is_null()
+        return self._with_table((), table.filter(kept.to_arrow()), seq, attempt) if kept.any() else ()
 
     def _with_table(self, log: tuple[Segment, ...], table: Any, seq: int, attempt: str) -> tuple[Segment, ...]:
         """The tables of the log with one more, into which the last ones go that are small."""

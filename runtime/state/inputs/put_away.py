@@ -14,24 +14,24 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import BinaryIO, Final, Literal
+from typing import BinaryIO, Final
 
 from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.inputs.positions import SourceFile
-from tidegate.runtime.state.store.local import sync_directory
+from tidegate.runtime.state.store.local import sync_opened
 
-#: Gone: the file is not in the directory any more. Kept: it never will leave it.
-Outcome = Literal["gone", "kept"]
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OTHER_FILE_SYSTEM: Final = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _CHUNK: Final = 1 << 20
 #: Bytes of a name, at most, and those of its ending if it is one that says what the file is.
 _MOST_OF_A_NAME: Final = 255
 _MOST_OF_AN_ENDING: Final = 32
-#: After so many failures the rest waits for the next batch: a full disk fails for each.
+#: After so many failures the rest of a folder waits for a later batch: what may not be written to fails for each file.
 _FAILURES: Final = 8
+#: After so many, other folders do: a full disk fails for all.
+_MOST_FAILURES: Final = 64
 _logger = logging.getLogger("tidegate.state")
 
 
@@ -55,6 +55,14 @@ class PutAway:
     failed: dict[SourceFile, str] = field(default_factory=dict)
     untried: list[SourceFile] = field(default_factory=list)
 
+    @contextmanager
+    def tried(self, file: SourceFile) -> Iterator[None]:
+        """Notes that a file has failed, where what is done with it does."""
+        try:
+            yield
+        except (OSError, MemoryError) as error:
+            self.failed[file] = str(error) or type(error).__name__
+
 
 def put_away(
     rule: PuttingAway,
@@ -67,71 +75,112 @@ def put_away(
     When it returns, what is gone is so durably: a file that came back after a power failure would be read twice.
     """
     done = PutAway()
-    folders: dict[str, None] = {}
-    for number, file in enumerate(files):
-        if len(done.failed) == _FAILURES:
-            done.untried.extend(files[number:])
-            break
-        try:
-            if _put_one_away(rule, file, failpoints, file in known) == "gone":
-                done.gone.append(file)
-                folders[os.path.dirname(file.path)] = None
-        except (OSError, MemoryError) as error:
-            done.failed[file] = str(error) or type(error).__name__
-    for folder in folders:
-        with suppress(FileNotFoundError):
-            sync_directory(folder)
+    by_folder: dict[str, list[SourceFile]] = {}
+    for file in files:
+        by_folder.setdefault(os.path.dirname(file.path), []).append(file)
+    for place, some in by_folder.items():
+        folders = [part for part in os.path.relpath(place, rule.directory).split(os.sep) if part != os.curdir]
+        if os.pardir not in folders:  # else it is behind a link, and not the directory's
+            _put_folder_away(rule, folders, some, failpoints, known, done)
     return done
 
 
-def _put_one_away(rule: PuttingAway, file: SourceFile, failpoints: Failpoints, known: bool) -> Outcome:
-    *folders, name = os.path.relpath(file.path, rule.directory).split(os.sep)
-    if ".." in (*folders, name):
-        return "kept"  # behind a link: it is not the directory's
-    try:
-        with _opened(rule.directory, folders) as folder:
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if not stat.S_ISREG(status.st_mode):
-                _logger.warning("%s was read and stays: it is a link", file.path)
-                return "kept"
-            if (status.st_size, status.st_mtime_ns) != (file.size, file.mtime_ns):
-                return "kept"  # another version: the next batch says so
-            failpoints.hit("put-away-before")
-            if rule.archive is not None:
-                _archive(rule.archive, folders, name, folder, status)
-                failpoints.hit("put-away-archived")
-            now = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if _version(now) != _version(status):
-                return "kept"  # written again while it was archived
-            os.unlink(name, dir_fd=folder)
-            failpoints.hit("put-away-removed")
-            return "gone"
-    except FileNotFoundError:
-        # Before a crash it may have been put away. It may as well be where nobody sees it now, and come back.
-        archived = rule.archive is not None and _is_archived(rule.archive, folders, name, file)
-        return "gone" if known or archived else "kept"
+def _put_folder_away(
+    rule: PuttingAway,
+    folders: Sequence[str],
+    files: Sequence[SourceFile],
+    failpoints: Failpoints,
+    known: Collection[SourceFile],
+    done: PutAway,
+) -> None:
+    """Puts files of one folder away: they are archived, then the archive is durable, then they are removed."""
+    ready: list[tuple[SourceFile, os.stat_result]] = []
+    gone, most = len(done.gone), min(len(done.failed) + _FAILURES, _MOST_FAILURES)
+    folder = archive = None
+    with ExitStack() as opened:
+        for file in files:
+            if len(done.failed) >= most:
+                done.untried.append(file)
+                continue
+            with done.tried(file):
+                try:
+                    if folder is None:
+                        folder = opened.enter_context(_opened(rule.directory, folders))
+                    status = os.stat(_name(file), dir_fd=folder, follow_symlinks=False)
+                except FileNotFoundError:
+                    # Before a crash it may have been put away. It may as well be where nobody sees it now, and come
+                    # back.
+                    if file in known or (rule.archive is not None and _is_archived(rule.archive, folders, file)):
+                        done.gone.append(file)
+                    continue
+                if not _is_as_read(file, status):
+                    continue
+                failpoints.hit("put-away-before")
+                if rule.archive is not None:
+                    if archive is None:
+                        archive = opened.enter_context(_opened_archive(rule.archive, folders))
+                    _link(folder, _name(file), archive, status)
+                    failpoints.hit("put-away-archived")
+                ready.append((file, status))
+        if archive is not None:
+            try:
+                sync_opened(archive)
+            except OSError as error:
+                done.failed.update((file, str(error)) for file, _ in ready)
+                ready.clear()
+        for file, status in ready:
+            if len(done.failed) >= most:
+                done.untried.append(file)
+                continue
+            with done.tried(file):
+                if folder is not None and _removed(folder, _name(file), status):
+                    failpoints.hit("put-away-removed")
+                    done.gone.append(file)
+        if folder is not None and len(done.gone) > gone:
+            sync_opened(folder)
+
+
+def _name(file: SourceFile) -> str:
+    return os.path.basename(file.path)
+
+
+def _is_as_read(file: SourceFile, status: os.stat_result) -> bool:
+    """Whether this is the file that was read: of another version the next batch says so."""
+    if not stat.S_ISREG(status.st_mode):
+        _logger.warning("%s was read and stays: it is a link", file.path)
+        return False
+    return (status.st_size, status.st_mtime_ns) == (file.size, file.mtime_ns)
+
+
+def _removed(folder: int, name: str, status: os.stat_result) -> bool:
+    """Removes a file, unless it was written again while it was archived."""
+    if _version(os.stat(name, dir_fd=folder, follow_symlinks=False)) != _version(status):
+        return False
+    os.unlink(name, dir_fd=folder)
+    return True
 
 
 def _version(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _archive(top: str, folders: Sequence[str], name: str, folder: int, status: os.stat_result) -> None:
-    try:
-        with _opened(top, folders, make=True) as archive:
-            _link(folder, name, archive, status)
-            os.fsync(archive)
-    except FileNotFoundError as error:  # of the archive, not of the file
-        raise OSError(errno.EIO, f"{top}: {error}") from error
+@contextmanager
+def _opened_archive(top: str, folders: Sequence[str]) -> Iterator[int]:
+    with ExitStack() as opened:
+        try:
+            archive = opened.enter_context(_opened(top, folders, make=True))
+        except FileNotFoundError as error:  # of the archive, not of the file
+            raise OSError(errno.EIO, f"{top}: {error}") from error
+        yield archive
 
 
-def _is_archived(top: str, folders: Sequence[str], name: str, file: SourceFile) -> bool:
+def _is_archived(top: str, folders: Sequence[str], file: SourceFile) -> bool:
     def is_it(_: str, there: os.stat_result) -> bool:
         return stat.S_ISREG(there.st_mode) and (there.st_size, there.st_mtime_ns) == (file.size, file.mtime_ns)
 
     try:
         with _opened(top, folders) as archive:
-            return _place_in(archive, name, is_it)[1]
+            return _place_in(archive, _name(file), is_it)[1]
     except FileNotFoundError:
         return False
 

@@ -521,12 +521,18 @@ def sync_directory(directory: str | Path) -> None:
     """Makes durable which files are in a directory."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        sync_opened(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_opened(directory: int) -> None:
+    """The same of a directory that is open."""
+    try:
+        os.fsync(directory)
     except OSError as error:
         if error.errno != errno.EINVAL:  # file systems whose directories need no sync say so in this way
             raise
-    finally:
-        os.close(descriptor)
 
 
 def _sync_file(path: Path) -> None:
