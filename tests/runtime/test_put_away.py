@@ -64,12 +64,15 @@ def known(place: Path) -> int:
     return logged + sum(map(len, manifest.positions.recent.values()))
 
 
-def in_another_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of one folder can be linked into another."""
+def in_another_file_system(monkeypatch: pytest.MonkeyPatch, *, among_themselves: bool = True) -> None:
+    """Nothing of one folder can be linked into another; nor are there links in the folder of the files unless they are
+    linked `among_themselves`.
+    """
     link = os.link
 
     def link_here(source: Any, target: Any, **places: Any) -> None:
-        if places and places["src_dir_fd"] != places["dst_dir_fd"]:
+        inside = places and "/in/" in os.readlink(f"/proc/self/fd/{places['dst_dir_fd']}")
+        if places and (places["src_dir_fd"] != places["dst_dir_fd"] or (inside and not among_themselves)):
             raise OSError(errno.EXDEV, "another file system")
         link(source, target, **places)
 
@@ -522,6 +525,85 @@ def test_a_file_that_is_written_again_while_it_leaves_stays(
     assert path.stat().st_size != before.st_size or path.stat().st_ino != before.st_ino
     assert below(tmp_path / "in") == ["day=0/000.parquet"]
     assert known(tmp_path) == 1
+
+
+def replaced_as_it_leaves(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """In the moment in which the file is taken from its name, another one is renamed to it."""
+    unlink, rename, other = os.unlink, os.rename, path.with_name(".other")
+    pl.DataFrame({"n": [8], "t": [8]}).write_parquet(other)
+
+    def unlinking(name: Any, *, dir_fd: int | None = None) -> None:
+        if name == path.name and other.exists():
+            rename(other, path)
+        unlink(name, dir_fd=dir_fd)
+
+    def renaming(name: Any, target: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
+        if name == path.name and other.exists():
+            rename(other, path)
+        rename(name, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "unlink", unlinking)
+    monkeypatch.setattr(os, "rename", renaming)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_comes_in_the_moment_in_which_another_leaves_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: dict[str, Any], *, links: bool
+) -> None:
+    path = put(tmp_path, 0)
+    replaced_as_it_leaves(monkeypatch, path)
+    if not links:
+        in_another_file_system(monkeypatch, among_themselves=False)
+    with opened(tmp_path, **way) as session:
+        session.step()
+    assert pl.read_parquet(path)["n"].to_list() == [8]
+    assert below(tmp_path / "in") == ["day=0/000.parquet"]
+
+
+def test_of_two_files_that_come_in_that_moment_none_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
+    replaced_as_it_leaves(monkeypatch, path)
+
+    def third() -> None:
+        path.write_text("the third")
+
+    store.failpoints.arm("put-away-aside", third)
+    with opened(tmp_path, store=store, delete=True) as session:
+        session.step()
+    (hidden,) = [one for one in path.parent.iterdir() if one != path]
+    assert path.read_text() == "the third"
+    assert pl.read_parquet(hidden)["n"].to_list() == [8]
+    assert f"{path} was replaced twice while it was put away: {hidden} was there in between" in caplog.text
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_a_name_is_free_although_the_run_died_as_its_file_left(tmp_path: Path, way: dict[str, Any]) -> None:
+    path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
+    store.failpoints.arm("put-away-aside", crash)
+    with pytest.raises(SimulatedCrash):
+        opened(tmp_path, store=store, **way).step()
+    put(tmp_path, 8, path.name)
+    with opened(tmp_path, **way) as session:
+        session.process()
+        check_read(session, 2)
+    assert below(tmp_path / "in") == []
+
+
+def test_a_run_that_died_with_another_file_taken_aside_puts_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
+    store.failpoints.arm("put-away-aside", crash)
+    with monkeypatch.context() as moment, pytest.raises(SimulatedCrash):
+        replaced_as_it_leaves(moment, path)
+        opened(tmp_path, store=store, delete=True).step()
+    assert not path.exists()
+    with opened(tmp_path, delete=True):
+        assert pl.read_parquet(path)["n"].to_list() == [8]
+        assert below(tmp_path / "in") == ["day=0/000.parquet"]
 
 
 def test_a_directory_that_is_not_there_for_a_while(tmp_path: Path) -> None:

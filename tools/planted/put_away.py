@@ -22,7 +22,7 @@ GROUP = Group(
         bug(
             "a file leaves that was written again while it was archived",
             AWAY,
-            "if _version(os.stat(name, dir_fd=folder, follow_symlinks=False)) != _version(status):",
+            "if _version(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != _version(status):",
             "if False:",
         ),
         bug(
@@ -60,8 +60,8 @@ GROUP = Group(
         bug(
             "the name of a copy has that of the file in it",
             AWAY,
-            'f".tidegate-{_digest(name, status.st_size, status.st_mtime_ns)}"',
-            'f".{name}.tidegate-{status.st_size}-{status.st_mtime_ns}"',
+            'f".tidegate-{_digest(_name(file), file.size, file.mtime_ns)}"',
+            'f".{_name(file)}.tidegate-{file.size}-{file.mtime_ns}"',
         ),
         bug(
             "a number makes a name too long",
@@ -109,6 +109,36 @@ GROUP = Group(
             AWAY,
             "                sync_opened(archive)\n",
             "                pass\n",
+        ),
+        bug(
+            "another file that was taken aside stays there",
+            AWAY,
+            "            _put_back(folder, file)\n            return False\n",
+            "            return False\n",
+        ),
+        bug(
+            "a start leaves another file aside",
+            AWAY,
+            "                        _put_back(folder, file)\n",
+            "                        pass\n",
+        ),
+        bug(
+            "what was taken aside is looked for where nothing has its name",
+            AWAY,
+            "        with suppress(FileNotFoundError):\n            return aside, os",
+            "        with suppress(FileNotFoundError):\n            raise FileNotFoundError\n            return aside, os",
+        ),
+        bug(
+            "what was taken aside is not looked for",
+            AWAY,
+            "    except FileNotFoundError:\n        return aside, os.stat(aside, dir_fd=folder, follow_symlinks=False)\n",
+            "    except FileNotFoundError:\n        raise\n",
+        ),
+        bug(
+            "what is put back takes the place of what came",
+            AWAY,
+            "        os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)\n",
+            "        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)\n        return\n",
         ),
         bug("removals are not durable", AWAY, "            sync_opened(folder)\n", "            pass\n"),
         bug(

@@ -1,7 +1,8 @@
 """Files that were read leave their directory once their rows are durable: to an archive, or for good.
 
-A file is put away after the commit of the batch that read it, and only in the version that was read. Whatever was begun
-when a run died is done again by the next start: linked, but not removed yet; copied, but not linked. No link is
+A file is put away after the commit of the batch that read it, and only in the version that was read: it is taken aside
+under a hidden name, and looked at there, since its name may be another file's in any moment. Whatever was begun when a
+run died is done again by the next start: linked, but not removed yet; copied, but not linked; taken aside. No link is
 followed below the directory and the archive, and no file in the archive is ever overwritten.
 """
 
@@ -94,9 +95,10 @@ def _put_folder_away(
     done: PutAway,
 ) -> None:
     """Puts files of one folder away: they are archived, then the archive is durable, then they are removed."""
-    ready: list[tuple[SourceFile, os.stat_result]] = []
+    ready: list[tuple[SourceFile, str, os.stat_result]] = []
     gone, most = len(done.gone), min(len(done.failed) + _FAILURES, _MOST_FAILURES)
-    folder = archive = None
+    folder: int | None = None
+    archive: int | None = None
     with ExitStack() as opened:
         for file in files:
             if len(done.failed) >= most:
@@ -106,7 +108,7 @@ def _put_folder_away(
                 try:
                     if folder is None:
                         folder = opened.enter_context(_opened(rule.directory, folders))
-                    status = os.stat(_name(file), dir_fd=folder, follow_symlinks=False)
+                    name, status = _found(folder, file)
                 except FileNotFoundError:
                     # Before a crash it may have been put away. It may as well be where nobody sees it now, and come
                     # back.
@@ -114,27 +116,28 @@ def _put_folder_away(
                         done.gone.append(file)
                     continue
                 if not _is_as_read(file, status):
+                    if name != _name(file):
+                        _put_back(folder, file)
                     continue
                 failpoints.hit("put-away-before")
                 if rule.archive is not None:
                     if archive is None:
                         archive = opened.enter_context(_opened_archive(rule.archive, folders))
-                    _link(folder, _name(file), archive, status)
+                    _link(folder, name, archive, file, status)
                     failpoints.hit("put-away-archived")
-                ready.append((file, status))
+                ready.append((file, name, status))
         if archive is not None:
             try:
                 sync_opened(archive)
             except OSError as error:
-                done.failed.update((file, str(error)) for file, _ in ready)
+                done.failed.update((file, str(error)) for file, _, _ in ready)
                 ready.clear()
-        for file, status in ready:
+        for file, name, status in ready:
             if len(done.failed) >= most:
                 done.untried.append(file)
                 continue
-            with done.tried(file):
-                if folder is not None and _removed(folder, _name(file), status):
-                    failpoints.hit("put-away-removed")
+            with done.tried(file), suppress(FileNotFoundError):  # somebody else has taken it
+                if folder is not None and _removed(folder, file, name, status, failpoints):
                     done.gone.append(file)
         if folder is not None and len(done.gone) > gone:
             sync_opened(folder)
@@ -142,6 +145,24 @@ def _put_folder_away(
 
 def _name(file: SourceFile) -> str:
     return os.path.basename(file.path)
+
+
+def _aside(file: SourceFile) -> str:
+    """A name that no reader of the folder looks at, for this version of the file alone."""
+    return f".tidegate-{_digest(_name(file), file.size, file.mtime_ns)}"
+
+
+def _found(folder: int, file: SourceFile) -> tuple[str, os.stat_result]:
+    """The name under which a file is in its folder, and what is there: a start that died may have taken it aside."""
+    aside = _aside(file)
+    try:
+        status = os.stat(_name(file), dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return aside, os.stat(aside, dir_fd=folder, follow_symlinks=False)
+    if (status.st_size, status.st_mtime_ns) != (file.size, file.mtime_ns):
+        with suppress(FileNotFoundError):
+            return aside, os.stat(aside, dir_fd=folder, follow_symlinks=False)
+    return _name(file), status
 
 
 def _is_as_read(file: SourceFile, status: os.stat_result) -> bool:
@@ -152,12 +173,43 @@ def _is_as_read(file: SourceFile, status: os.stat_result) -> bool:
     return (status.st_size, status.st_mtime_ns) == (file.size, file.mtime_ns)
 
 
-def _removed(folder: int, name: str, status: os.stat_result) -> bool:
-    """Removes a file, unless it was written again while it was archived."""
-    if _version(os.stat(name, dir_fd=folder, follow_symlinks=False)) != _version(status):
-        return False
-    os.unlink(name, dir_fd=folder)
+def _removed(folder: int, file: SourceFile, name: str, status: os.stat_result, failpoints: Failpoints) -> bool:
+    """Removes a file from its folder, unless it was written again while it was archived, or another has its name now.
+
+    Whoever renames a file to that name in this moment is not seen before the name is taken away, so what was taken away
+    is looked at.
+    """
+    aside = _aside(file)
+    if name != aside:
+        os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+        failpoints.hit("put-away-aside")
+        if _version(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != _version(status):
+            _put_back(folder, file)
+            return False
+    os.unlink(aside, dir_fd=folder)
+    failpoints.hit("put-away-removed")
     return True
+
+
+def _put_back(folder: int, file: SourceFile) -> None:
+    """Gives what was taken aside its name again: it is not what was read. It stays where it is if yet another file has
+    come to the name.
+    """
+    name, aside = _name(file), _aside(file)
+    try:
+        os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        there, taken = (os.stat(one, dir_fd=folder, follow_symlinks=False) for one in (name, aside))
+        if not os.path.samestat(there, taken):
+            kept = os.path.join(os.path.dirname(file.path), aside)
+            _logger.warning("%s was replaced twice while it was put away: %s was there in between", file.path, kept)
+            return
+    except OSError as error:
+        if error.errno not in _OTHER_FILE_SYSTEM:
+            raise
+        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)  # a file system without links
+        return
+    os.unlink(aside, dir_fd=folder)
 
 
 def _version(status: os.stat_result) -> tuple[int, int, int, int]:
@@ -225,10 +277,12 @@ def _digest(*parts: object) -> str:
     return hashlib.blake2s("\0".join(map(str, parts)).encode(), digest_size=16).hexdigest()
 
 
-def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
-    """Gives a file a name in the archive: its own, or with a number that is free before the ending."""
+def _link(folder: int, name: str, archive: int, file: SourceFile, status: os.stat_result) -> None:
+    """Gives what has this name in its folder the file's name in the archive, or one with a number that is free before
+    the ending.
+    """
     source = name, folder
-    copy = f".tidegate-{_digest(name, status.st_size, status.st_mtime_ns)}"
+    copy = _aside(file)
     with suppress(FileNotFoundError):
         os.unlink(copy, dir_fd=archive)  # of a start that died while it copied
 
@@ -236,7 +290,7 @@ def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
         return _is_same(folder, name, status, archive, aim, there)
 
     while True:
-        aim, is_there = _place_in(archive, name, is_it)
+        aim, is_there = _place_in(archive, _name(file), is_it)
         if is_there:  # linked or copied before a crash
             break
         try:
@@ -245,7 +299,7 @@ def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
         except FileExistsError:
             continue  # somebody else took it meanwhile
         except OSError as error:
-            if error.errno not in _OTHER_FILE_SYSTEM or source[0] == copy:
+            if error.errno not in _OTHER_FILE_SYSTEM or source[1] == archive:
                 raise
             try:
                 _copy(folder, name, archive, copy, status)
@@ -254,7 +308,7 @@ def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
                     os.unlink(copy, dir_fd=archive)  # on a full disk a part of a file is in the way
                 raise
             source = copy, archive
-    if source[0] == copy:
+    if source[1] == archive:
         os.unlink(copy, dir_fd=archive)
 
 
