@@ -129,6 +129,8 @@ THRESHOLDS = (
     Threshold("connectors.directory", "SMALL_DIRECTORY", (0, 1), "files"),
     Threshold("connectors.directory", "_TOGETHER", (1, 2), "files"),
     Threshold("connectors.directory", "_SLICE", (1, 2), "files"),
+    Threshold("connectors.waiting", "_SHARE", (0, 1), "files"),
+    Threshold("connectors.waiting", "_LOOSE", (0, 2), "files"),
     Threshold("state.inputs.consumed", "LEAST_RECENT", (0, 1), "files"),
     Threshold("state.inputs.consumed", "_SHARE", (1, 2), "files"),
     Threshold("state.outputs.compaction", "FANOUT", (2, 3), "files"),

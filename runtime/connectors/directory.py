@@ -20,9 +20,10 @@ from itertools import chain, islice
 from typing import Final
 
 from tidegate.runtime.connectors.sources import Files, is_left_out
+from tidegate.runtime.connectors.waiting import WaitingFiles
 from tidegate.runtime.connectors.watch import LostEvents, Watch
 from tidegate.runtime.state.inputs.consumed import is_text
-from tidegate.runtime.state.inputs.positions import OLDEST_FIRST, ChangedFile, PositionLog, SourceFile
+from tidegate.runtime.state.inputs.positions import ChangedFile, PositionLog, SourceFile
 
 #: So many times as long as a whole look takes, no other is taken.
 APART: Final = 100
@@ -64,9 +65,8 @@ class Directory:
     files: Files
     log: PositionLog
     changed: dict[str, ChangedFile] = field(init=False, default_factory=dict)
-    _waiting: dict[str, SourceFile] = field(init=False, default_factory=dict)
-    _order: list[SourceFile] | None = field(init=False, default=None)
-    """The waiting ones in the order in which they are read; None: not known."""
+    waiting: WaitingFiles = field(init=False, default_factory=WaitingFiles)
+    """The files that were not read when a look found them, and not since."""
     unnamed: set[str] = field(init=False, default_factory=set)
     """Paths of files whose names are not UTF-8. They do not wait: no log could say that they were read."""
     _judged: set[str] = field(init=False, default_factory=set)
@@ -94,14 +94,7 @@ class Directory:
         """
         return not os.path.exists(self._top)
 
-    @property
-    def waiting(self) -> tuple[SourceFile, ...]:
-        """The files that were not read when a look found them, and not since, in their order."""
-        if self._order is None:
-            self._order = sorted(self._waiting.values(), key=OLDEST_FIRST)
-        return tuple(self._order)
-
-    def look(self, first: int | None = None) -> tuple[SourceFile, ...]:
+    def look(self, first: int | None = None) -> WaitingFiles:
         """The files that were not read, oldest first, then by name; the `first` of them (or all) as they are now."""
         self._judged.clear()
         if os.path.isfile(self._top):
@@ -116,16 +109,13 @@ class Directory:
                 self._look_whole()
         self._looked = time.monotonic()
         self._judge([path for path in self.changed if path not in self._judged])
-        return self._ordered(first)
+        self._look_at_first(first)
+        return self.waiting
 
     def read(self, files: Iterable[SourceFile]) -> None:
         """These were read."""
-        gone = {file.path for file in files if self._waiting.pop(file.path, None) is not None}
-        if self._order is not None and gone:
-            if all(file.path in gone for file in self._order[: len(gone)]):
-                del self._order[: len(gone)]
-            else:
-                self._order = None
+        for file in files:
+            self.waiting.discard(file.path)
 
     def passed_over(self, others: Collection[Files] = ()) -> str | None:
         """Of a directory without a file to read, one that lies there and is not read, nor is one of `others`; None for
@@ -133,7 +123,7 @@ class Directory:
 
         One whose name would be read, in a folder below that is not, comes before one that is not read for its name.
         """
-        if self._count or self._waiting:
+        if self._count or self.waiting:
             return None
         first = None
         for folder, folders, names in os.walk(self._top):
@@ -190,7 +180,7 @@ class Directory:
 
     def _known(self) -> tuple[str, ...]:
         """Paths of files that were found and not read."""
-        return (*self._waiting, *self.unnamed)
+        return (*self.waiting.paths(), *self.unnamed)
 
     def _look_whole(self) -> None:
         began = time.monotonic()
@@ -204,11 +194,11 @@ class Directory:
         self._whole = time.monotonic(), time.monotonic() - began
 
     def _judge_all(self) -> None:
-        self._waiting.clear()
+        self.waiting.clear()
         self.unnamed.clear()
         self.changed.clear()
         self._folders.clear()
-        self._order, self._count = None, 0
+        self._count = 0
         paths = self._listed(self._top)
         while some := list(islice(paths, _TOGETHER)):
             self._count += len(some)
@@ -290,8 +280,8 @@ class Directory:
                 if self.files.enters(entry.name) if is_folder else self.files.reads(entry.name):
                     yield entry.path, is_folder
 
-    def _judge(self, paths: Sequence[str]) -> None:
-        """Takes down whether the files of these paths, as they are now, were read."""
+    def _judge(self, paths: Sequence[str]) -> bool:
+        """Takes down whether the files of these paths, as they are now, were read; gives whether others wait then."""
         files = {path: file for path in paths if (file := _file(path)) is not None}
         self.unnamed.difference_update(paths)
         for path in [path for path in files if not is_text(path)]:
@@ -302,26 +292,26 @@ class Directory:
             self.changed.pop(path, None)
         self.changed |= {change.current.path: change for change in changed}
         new = {file.path: file for file in fresh[self.name]}
+        differs = False
         for path in paths:
-            before, now = self._waiting.get(path), new.get(path)
+            before, now = self.waiting.get(path), new.get(path)
             if before is not None or now is not None:
                 self._judged.add(path)
             if before == now:
                 continue
-            self._order = None
+            differs = True
             if now is None:
-                del self._waiting[path]
+                self.waiting.discard(path)
             else:
-                self._waiting[path] = now
+                self.waiting.put(now)
         self._judged |= self.changed.keys() & set(paths)
+        return differs
 
-    def _ordered(self, first: int | None) -> tuple[SourceFile, ...]:
-        while True:
-            order = self.waiting
-            known = self._order
-            self._judge([file.path for file in order[:first] if file.path not in self._judged])
-            if self._order is known:  # all of them as they were
-                return order
+    def _look_at_first(self, first: int | None) -> None:
+        """Asks for the first waiting files until these are as they were: others come first where one has changed."""
+        while paths := [file.path for file in self.waiting.first(first) if file.path not in self._judged]:
+            if not self._judge(paths):
+                return
 
 
 def _file(path: str) -> SourceFile | None:

@@ -26,6 +26,7 @@ from tidegate.runtime.connectors.overlaps import check_apart, read_places
 from tidegate.runtime.connectors.read_files import putting_away
 from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink, is_gone
 from tidegate.runtime.connectors.sources import ON_ERROR, Files, OnError, Source, SourceOptions
+from tidegate.runtime.connectors.waiting import WaitingFiles
 from tidegate.runtime.engines.compactions import Compactions
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval.beginnings.memory import beginnings_of
@@ -56,7 +57,9 @@ from tidegate.version import VERSION
 #: The code of the error of a function that takes results; the batch is committed.
 CALLBACK_FAILED: Final = "TG414"
 
+#: Files that a batch reads, by source, and those that no batch has read yet, as they are now.
 FoundFiles = Mapping[str, tuple[SourceFile, ...]]
+UnreadFiles = Mapping[str, WaitingFiles]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ class Setup:
         self._check_unchanged(admission.changed)
         return admission
 
-    def unread(self, *, everything: bool = False) -> FoundFiles:
+    def unread(self, *, everything: bool = False) -> UnreadFiles:
         """The files that were never read, in their order; `QueryError` TG411 for one that changed after it was read,
         `StateError` TG500 for a name that is not UTF-8. Where bad files are set aside, `passed_over` and `unnamed` have
         them.
@@ -176,17 +179,17 @@ class Setup:
         inside = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
         return [file for file in changed if not file.current.path.startswith(inside)]
 
-    def read_by(self, reading: FoundFiles, unread: FoundFiles) -> frozenset[str]:
+    def read_by(self, reading: FoundFiles, unread: UnreadFiles) -> frozenset[str]:
         """Streams of whose directories nothing unread is left once the files of this batch are read."""
-        return frozenset(name for name in self.streams if not _leaves(reading.get(name, ()), unread.get(name, ())))
+        return frozenset(self.streams) - self._left(reading, unread)
 
-    def waiting(self, reading: FoundFiles, unread: FoundFiles) -> frozenset[str]:
+    def waiting(self, reading: FoundFiles, unread: UnreadFiles) -> frozenset[str]:
         """Streams with an idle policy of whose directories this batch leaves files for later ones."""
-        return frozenset(
-            name
-            for name, files in unread.items()
-            if self.options[name].idle is not None and _leaves(reading.get(name, ()), files)
-        )
+        return frozenset(name for name in self._left(reading, unread) if self.options[name].idle is not None)
+
+    def _left(self, reading: FoundFiles, unread: UnreadFiles) -> frozenset[str]:
+        """Streams of which a file is left unread."""
+        return frozenset(name for name, files in unread.items() if files.has_others(reading.get(name, ())))
 
     def ended(self, read: frozenset[str]) -> dict[tuple[str, str], Extended]:
         """Progress of the bounded directories among the streams that are read to their end."""
@@ -196,12 +199,6 @@ class Setup:
             if isinstance(source.data, Files) and source.bounded and name in read and not self.directories[name].is_gone
             for a in self.streams[name].progress
         }
-
-
-def _leaves(reading: Sequence[SourceFile], unread: Sequence[SourceFile]) -> bool:
-    """Whether a batch leaves a file unread: looked for among the newest first, since they are read last."""
-    now = set(reading)
-    return any(file not in now for file in reversed(unread))
 
 
 def prepare(

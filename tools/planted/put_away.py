@@ -160,7 +160,7 @@ GROUP = Group(
             "        self._log.put_away(self._putting_away)\n        if manifest is not None and self._putting_away:",
             "        self._log.put_away(self._putting_away)\n        if False:",
         ),
-        bug("a restart does not know what has left", CHECKPOINT, "known = read if done else ()", "known = ()"),
+        bug("a restart does not know what has left", CHECKPOINT, "failpoints, read if done else ())", "failpoints, ())"),
         Bug(
             "files leave without their batch",
             (

@@ -50,8 +50,8 @@ GROUP = Group(
         bug(
             "files of this batch are read ahead",
             "runtime/engines/embedded/file_polling.py",
-            "tuple(file for file in files if file not in now)",
-            "tuple(files)",
+            "files.first(self._per_batch(name), set(before.get(name, ())))",
+            "files.first(self._per_batch(name))",
         ),
         bug(
             "what was read ahead stands for a file that was written again",

@@ -24,8 +24,8 @@ GROUP = Group(
             "{name: tuple(one.data.found()) for name, one in self.setup.sources.items()}",
             loops=True,
         ),
-        bug("a batch reads all files", WHICH, "        if self.at_once:\n", "        if True:\n"),
-        bug("one batch does not read all files", WHICH, "        if self.at_once:\n", "        if False:\n"),
+        bug("a batch reads all files", WHICH, "None if self.at_once else", "None if True else"),
+        bug("one batch does not read all files", WHICH, "None if self.at_once else", "None if False else"),
         bug(
             "a run over what is there goes on while files come",
             WHICH,
