@@ -65,6 +65,11 @@ class Directory:
     files: Files
     log: PositionLog
     changed: dict[str, ChangedFile] = field(init=False, default_factory=dict)
+    """Those that changed, by path, as they were when a look asked for them: the next asks for some only."""
+    _changed_before: dict[str, ChangedFile] = field(init=False, default_factory=dict)
+    """Those of before, while a whole look is taken."""
+    _untold: dict[str, ChangedFile] = field(init=False, default_factory=dict)
+    """Those that nobody has taken since they were found to have changed."""
     waiting: WaitingFiles = field(init=False, default_factory=WaitingFiles)
     """The files that were not read when a look found them, and not since."""
     unnamed: set[str] = field(init=False, default_factory=set)
@@ -108,7 +113,7 @@ class Directory:
             except LostEvents:
                 self._look_whole()
         self._looked = time.monotonic()
-        self._judge([path for path in self.changed if path not in self._judged])
+        self._look_at_changed()
         self._look_at_first(first)
         return self.waiting
 
@@ -116,6 +121,12 @@ class Directory:
         """These were read."""
         for file in files:
             self.waiting.discard(file.path)
+
+    def newly_changed(self) -> list[ChangedFile]:
+        """The files that were found to have changed since this was asked last, and that are so still."""
+        found = [*self._untold.values()]
+        self._untold.clear()
+        return found
 
     def passed_over(self, others: Collection[Files] = ()) -> str | None:
         """Of a directory without a file to read, one that lies there and is not read, nor is one of `others`; None for
@@ -192,11 +203,14 @@ class Directory:
             self.close()
             self._judge_all()
         self._whole = time.monotonic(), time.monotonic() - began
+        self._changed_before = {}
 
     def _judge_all(self) -> None:
         self.waiting.clear()
         self.unnamed.clear()
+        self._changed_before |= {path: change for path, change in self.changed.items() if path not in self._untold}
         self.changed.clear()
+        self._untold.clear()
         self._folders.clear()
         self._count = 0
         paths = self._listed(self._top)
@@ -288,9 +302,13 @@ class Directory:
             self.unnamed.add(path)
             del files[path]
         fresh, changed = self.log.unconsumed({self.name: list(files.values())})
-        for path in paths:
-            self.changed.pop(path, None)
-        self.changed |= {change.current.path: change for change in changed}
+        known = {path: self.changed.pop(path, None) or self._changed_before.get(path) for path in dict.fromkeys(paths)}
+        for change in changed:
+            self.changed[change.current.path] = change
+            if change != known[change.current.path]:
+                self._untold[change.current.path] = change
+        for path in known.keys() - self.changed.keys():
+            self._untold.pop(path, None)
         new = {file.path: file for file in fresh[self.name]}
         differs = False
         for path in paths:
@@ -306,6 +324,15 @@ class Directory:
                 self.waiting.put(now)
         self._judged |= self.changed.keys() & set(paths)
         return differs
+
+    def _look_at_changed(self) -> None:
+        """Asks for files that changed after they were read as long as they are mended: that one is not is all there is
+        to know in each batch, and all are looked at again some time.
+        """
+        count = 1
+        while self.changed and self.changed.keys().isdisjoint(self._judged):
+            self._judge(list(islice(self.changed, count)))
+            count *= 2
 
     def _look_at_first(self, first: int | None) -> None:
         """Asks for the first waiting files until these are as they were: others come first where one has changed."""

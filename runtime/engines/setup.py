@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -126,20 +126,22 @@ class Setup:
         files are set aside.
         """
         admission = self.checkpoint.admit(offer)
-        self._check_unchanged(admission.changed)
+        for file in admission.changed:
+            self._check_unchanged(file.source, [file])
         return admission
 
     def unread(self, *, everything: bool = False) -> UnreadFiles:
         """The files that were never read, in their order; `QueryError` TG411 for one that changed after it was read,
-        `StateError` TG500 for a name that is not UTF-8. Where bad files are set aside, `passed_over` and `unnamed` have
-        them.
+        `StateError` TG500 for a name that is not UTF-8. Where bad files are set aside, `newly_passed_over` and
+        `unnamed` have them.
 
         Those that a batch may read are as they are now; with `everything`, it may read all of them.
         """
         unread = {}
         for name, directory in self.directories.items():
             unread[name] = directory.look(None if everything else directory.files.per_batch)
-        self._check_unchanged([change for d in self.directories.values() for change in d.changed.values()])
+        for name, directory in self.directories.items():
+            self._check_unchanged(name, directory.changed.values())
         for name, directory in self.directories.items():
             if directory.unnamed and self.options[name].on_bad_file == "fail":
                 raise no_text(name, min(directory.unnamed))
@@ -157,15 +159,16 @@ class Setup:
             directory.close()
         self.checkpoint.close()
 
-    def passed_over(self, name: str) -> list[ChangedFile]:
-        """The files of a source that changed after they were read, where its `on_bad_file` passes them over."""
-        if self.options[name].on_bad_file == "fail":
-            return []
-        return self._judged_by_time([*self.directories[name].changed.values()])
+    def newly_passed_over(self, name: str) -> list[ChangedFile]:
+        """The files of a source that changed after they were read, where its `on_bad_file` passes them over, and that
+        were not asked for before.
+        """
+        changed = self._judged_by_time(self.directories[name].newly_changed())
+        return [] if self.options[name].on_bad_file == "fail" else changed
 
-    def _check_unchanged(self, changed: Sequence[ChangedFile]) -> None:
-        for file in self._judged_by_time(changed):
-            if self.options[file.source].on_bad_file == "fail":
+    def _check_unchanged(self, source: str, changed: Iterable[ChangedFile]) -> None:
+        if self.options[source].on_bad_file == "fail":
+            for file in self._judged_by_time(changed):
                 raise QueryError(
                     "TG411",
                     str(file),
@@ -174,7 +177,7 @@ class Setup:
                     'on_bad_file="quarantine" passes over it with a warning',
                 )
 
-    def _judged_by_time(self, changed: Sequence[ChangedFile]) -> list[ChangedFile]:
+    def _judged_by_time(self, changed: Iterable[ChangedFile]) -> list[ChangedFile]:
         # Those of the checkpoint itself are compared byte for byte, whatever their time.
         inside = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
         return [file for file in changed if not file.current.path.startswith(inside)]

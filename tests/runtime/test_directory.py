@@ -138,6 +138,65 @@ def test_a_file_that_changed_after_it_was_read_is_told_until_it_is_mended(tmp_pa
     assert not one.changed
 
 
+def test_files_that_changed_are_not_asked_for_at_each_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them that is not mended says enough; once all are, none is told any more, and nobody told of that."""
+    monkeypatch.setattr(module, "APART", float("inf"))
+    monkeypatch.setattr(module, "SMALL_DIRECTORY", -1)
+    for number in range(100):
+        put(tmp_path / f"{number}")
+    one = opened(tmp_path)
+    read(one, *one.look())
+    for number in range(100):
+        put(tmp_path / f"{number}", age=1)
+    one.look()
+    assert len(one.changed) == len(one.newly_changed()) == 100
+    asked: list[str] = []
+    stat = os.stat
+
+    def asking(path: str, **how: Any) -> os.stat_result:
+        asked.append(Path(path).name)
+        return stat(path, **how)
+
+    with monkeypatch.context() as counting:
+        counting.setattr(os, "stat", asking)
+        for _ in range(5):
+            one.look()
+    assert len([name for name in asked if name.isdigit()]) <= 5
+    monkeypatch.setattr(Watch, "changes", lambda _: iter(()))
+    for number in range(50):
+        put(tmp_path / f"{number}")
+    one.look()
+    assert one.changed
+    for number in range(50, 100):
+        put(tmp_path / f"{number}")
+    one.look()
+    assert not one.changed
+    assert one.newly_changed() == []
+
+
+def test_a_change_is_new_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where all files are looked at each time, and again after the file was as it had been read."""
+    monkeypatch.setattr(Watch, "of", lambda _: None)
+    put(tmp_path / "a")
+    one = opened(tmp_path)
+    read(one, *one.look())
+    for _ in range(2):
+        put(tmp_path / "a", "longer")
+        one.look()
+        assert [change.current.size for change in one.newly_changed()] == [6]
+        one.look()
+        assert one.newly_changed() == []
+        put(tmp_path / "a", "longer still")
+        one.look()
+        one.look()
+        assert [change.current.size for change in one.newly_changed()] == [12]
+        put(tmp_path / "a", "as long")
+        one.look()
+        put(tmp_path / "a")
+        one.look()
+        assert one.newly_changed() == []
+
+
 def test_links_to_folders_are_not_followed(tmp_path: Path, way: str) -> None:
     put(tmp_path / "elsewhere" / "a")
     put(tmp_path / "in" / "b")

@@ -39,8 +39,26 @@ GROUP = Group(
         bug(
             "a changed file is told once",
             DIRECTORY,
-            "self.changed |= {change.current.path: change for change in changed}",
-            "pass",
+            "            self.changed[change.current.path] = change\n",
+            "            pass\n",
+        ),
+        bug(
+            "files that changed are asked for at each look",
+            DIRECTORY,
+            "while self.changed and self.changed.keys().isdisjoint(self._judged):",
+            "while any(path not in self._judged for path in self.changed):",
+        ),
+        bug(
+            "files that are mended are told as changed",
+            DIRECTORY,
+            "            count *= 2\n",
+            "            break\n",
+        ),
+        bug(
+            "a whole look tells again of what changed",
+            DIRECTORY,
+            "{path: change for path, change in self.changed.items() if path not in self._untold}",
+            "{}",
         ),
         bug(
             "files are taken as they were found, not as they are",

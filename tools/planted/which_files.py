@@ -91,8 +91,8 @@ GROUP = Group(
         bug(
             "a file that was written again is not noticed",
             "runtime/engines/setup.py",
-            "        self._check_unchanged([change for d in self.directories.values() for change in d.changed.values()])\n",
-            "",
+            "            self._check_unchanged(name, directory.changed.values())\n",
+            "            pass\n",
         ),
         bug(
             "rows that the checkpoint keeps have an age",
