@@ -597,9 +597,10 @@ def test_a_run_that_died_with_another_file_taken_aside_puts_it_back(
 ) -> None:
     path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
     store.failpoints.arm("put-away-aside", crash)
-    with monkeypatch.context() as moment, pytest.raises(SimulatedCrash):
+    with monkeypatch.context() as moment:
         replaced_as_it_leaves(moment, path)
-        opened(tmp_path, store=store, delete=True).step()
+        with pytest.raises(SimulatedCrash):
+            opened(tmp_path, store=store, delete=True).step()
     assert not path.exists()
     with opened(tmp_path, delete=True):
         assert pl.read_parquet(path)["n"].to_list() == [8]

@@ -102,7 +102,9 @@ GROUP = Group(
             "self._waiting.extendleft(file for file in untried if file not in self._failures)",
         ),
         bug("all that failed is tried at once", LEAVING, " and len(files) < most:", ":"),
-        bug("the files of an old run move at once", LEAVING, "range(min(most, len(self._waiting)))", "[*self._waiting]"),
+        bug(
+            "the files of an old run move at once", LEAVING, "range(min(most, len(self._waiting)))", "[*self._waiting]"
+        ),
         bug("the files of a batch wait for those of an old run", LEAVING, "most = AT_ONCE + new", "most = AT_ONCE"),
         bug(
             "what is archived is removed before the archive is durable",
@@ -160,7 +162,9 @@ GROUP = Group(
             "        self._log.put_away(self._putting_away)\n        if manifest is not None and self._putting_away:",
             "        self._log.put_away(self._putting_away)\n        if False:",
         ),
-        bug("a restart does not know what has left", CHECKPOINT, "failpoints, read if done else ())", "failpoints, ())"),
+        bug(
+            "a restart does not know what has left", CHECKPOINT, "failpoints, read if done else ())", "failpoints, ())"
+        ),
         Bug(
             "files leave without their batch",
             (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tidegate.runtime.state.inputs.positions import SourceFile
 
-#: Files of earlier batches that are tried in a turn: some tenths of a second. An old run that is told to archive has all.
+#: Files of earlier batches that are tried in a turn: some tenths of a second. All of an old run are there at once.
 AT_ONCE: Final = 1000
 #: A file that failed is tried again after 1, 2, 4, … turns, and after so many at most.
 _MOST_TURNS: Final = 64
