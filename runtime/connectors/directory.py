@@ -256,9 +256,10 @@ class Directory:
         """Lists the folders whose time is not as it was, and judges the files there that were not read."""
         unchanged: set[str] = set()
         paths: list[str] = []
-        folders = [self._top]
+        folders, there = [self._top], list[str]()
         while folders:
             folder = folders.pop()
+            there.append(folder)
             known = self._folders.get(folder)
             if known is not None and known.mtime_ns is not None and _mtime_ns(folder) == known.mtime_ns:
                 unchanged.add(folder)
@@ -267,10 +268,11 @@ class Directory:
             names, inner = self._list(folder)
             paths += names
             folders += inner
+        self._folders = {folder: self._folders[folder] for folder in there}
         read = self.log.read_among(self.name, paths)
-        there = [path for path, known_ in zip(paths, read, strict=True) if not known_]
-        gone = {path for path in self._known() if os.path.dirname(path) not in unchanged}.difference(there)
-        self._judge([*there, *gone])
+        unread = [path for path, known_ in zip(paths, read, strict=True) if not known_]
+        gone = {path for path in self._known() if os.path.dirname(path) not in unchanged}.difference(unread)
+        self._judge([*unread, *gone])
 
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
         """Paths of the files and folders in a folder; none where it is gone or cannot be read."""
@@ -283,7 +285,8 @@ class Directory:
         except OSError:
             mtime_ns = None
         settled = mtime_ns is not None and mtime_ns < now - _UNSETTLED_NS
-        self._folders[folder] = _Folder(mtime_ns if settled else None, tuple(folders))
+        if self._watch is None:  # else the system tells of it
+            self._folders[folder] = _Folder(mtime_ns if settled else None, tuple(folders))
         return files, folders
 
     def _entries(self, folder: str) -> Iterator[tuple[str, bool]]:

@@ -342,6 +342,19 @@ def test_folders_that_did_not_change_are_not_listed(tmp_path: Path, monkeypatch:
     assert listed == ["1"]
 
 
+def test_folders_that_have_gone_are_forgotten(tmp_path: Path, way: str) -> None:
+    """A folder for each hour, gone after a day, would be eight thousand in a year."""
+    put(tmp_path / "a")
+    one = opened(tmp_path)
+    one.look()
+    for number in range(5):
+        put(tmp_path / f"hour={number}" / "inner" / "b")
+        assert names(one.look()) == ["a", "b"]
+        shutil.rmtree(tmp_path / f"hour={number}")
+        assert names(one.look()) == ["a"]
+    assert len(one._folders) <= 1
+
+
 def test_a_file_is_found_that_comes_within_the_second_of_a_look(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,8 +33,20 @@ GROUP = Group(
         bug(
             "files below folders that have gone wait still",
             DIRECTORY,
-            "self._judge([*there, *gone])",
-            "self._judge(there)",
+            "self._judge([*unread, *gone])",
+            "self._judge(unread)",
+        ),
+        bug(
+            "folders that have gone are remembered",
+            DIRECTORY,
+            "        self._folders = {folder: self._folders[folder] for folder in there}\n",
+            "",
+        ),
+        bug(
+            "folders that are watched are remembered",
+            DIRECTORY,
+            "        if self._watch is None:  # else the system tells of it\n",
+            "        if True:\n",
         ),
         bug(
             "a changed file is told once",
