@@ -6,6 +6,7 @@ from tools.planted.bugs import Group, bug
 
 WHICH = "runtime/engines/spark/input/which_files.py"
 RUN = "runtime/engines/spark/run.py"
+CALLS = "runtime/engines/spark/calls.py"
 
 GROUP = Group(
     "which files",
@@ -79,6 +80,24 @@ GROUP = Group(
             "runtime/engines/spark/engine.py",
             "        if lasts and not held:\n",
             "        if False:\n",
+        ),
+        bug(
+            "the last instant that was called before the end of a stream goes on Spark",
+            CALLS,
+            "return part.stream, part.attribute, isinstance(part.value, int)",
+            "return part.stream, part.attribute, True",
+        ),
+        bug(
+            "a call goes on Spark of which later ones cover a part",
+            CALLS,
+            "if all(part.value < greatest[_kind(part)] for part in parts)",
+            "if any(part.value < greatest[_kind(part)] for part in parts)",
+        ),
+        bug(
+            "calls that later ones cover stay on Spark",
+            CALLS,
+            "if all(part.value < greatest[_kind(part)] for part in parts)",
+            "if False",
         ),
         bug(
             "a call that waits after a batch that was skipped",
