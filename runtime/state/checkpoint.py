@@ -264,9 +264,9 @@ class Checkpoint:
         if manifest is not None and self._putting_away:
             self._put_away(manifest.seq, self._read_last(manifest.seq), store.exists(away_path(manifest.seq)))
         store.failpoints.hit("recover-before-sweep")
-        if self._lock.guaranteed:  # without locks, another run could still be writing what looks like leftovers
-            with storage_errors("removing leftovers"):
-                self.swept = delete_leftovers(store, self._retained, running=False)
+        with storage_errors("removing leftovers"):
+            # Without locks another run may be writing what looks like a leftover of the next batch.
+            self.swept = delete_leftovers(store, self._retained, running=not self._lock.guaranteed)
         self._usable = True
 
     def _finish(self, batch: Batch, manifest: Manifest) -> None:
@@ -350,7 +350,7 @@ class Checkpoint:
             self.store.delete(path)
         while len(self._retained) > RETAINED:
             delete_retired(self.store, self._retained.pop(0), self._retained)
-        if self._lock.guaranteed and self._retained[-1].seq % _SWEEP_EVERY == 0:
+        if self._retained[-1].seq % _SWEEP_EVERY == 0:
             delete_leftovers(self.store, self._retained, running=True)
 
     def _check_usable(self) -> None:
