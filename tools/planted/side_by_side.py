@@ -48,6 +48,12 @@ GROUP = Group(
             "zip(paths, part, strict=True) if i in (number, number - 1)",
         ),
         bug(
+            "how large a file is says that it has gone",
+            "runtime/ingest/inputs.py",
+            "    try:\n        return os.path.getsize(path)\n    except OSError:\n        return 0\n",
+            "    return os.path.getsize(path)\n",
+        ),
+        bug(
             "files of this batch are read ahead",
             "runtime/engines/embedded/file_polling.py",
             "files.first(self._per_batch(name), set(before.get(name, ())))",
