@@ -262,7 +262,7 @@ class Checkpoint:
                 self._publish(manifest, recovering=True)
         self._log.put_away(self._putting_away)
         if manifest is not None and self._putting_away:
-            self._put_away(manifest.seq, self._read_last(manifest.seq), store.exists(away_path(manifest.seq)))
+            self._put_away(manifest.seq, self._read_last(manifest), store.exists(away_path(manifest.seq)))
         store.failpoints.hit("recover-before-sweep")
         with storage_errors("removing leftovers"):
             # Without locks another run may be writing what looks like a leftover of the next batch.
@@ -288,13 +288,13 @@ class Checkpoint:
                     hint="run only one at a time on a checkpoint; this one changed nothing",
                 )
         store.failpoints.hit("commit-after-manifest")
-        self._log.accept(batch.intent.offer, manifest.positions)
+        self._log.accept(batch.read, manifest.positions)
         self.manifest, self.pending = manifest, None
         self._retained.append(manifest)
         waiting = {output.file.path for outputs in manifest.gathered.values() for output in outputs}
         self._waiting = {path: table for path, table in self._waiting.items() if path in waiting}
         self._publish(manifest)
-        self._put_away(manifest.seq, batch.intent.offer, done=False)
+        self._put_away(manifest.seq, batch.read, done=False)
         store.failpoints.hit("commit-before-gc")
         try:
             self._collect(batch.unnamed(manifest))
@@ -315,11 +315,15 @@ class Checkpoint:
             with storage_errors("noting that outputs are published"):
                 self.store.note(marker_path(manifest.seq))
 
-    def _read_last(self, seq: int) -> Offer:
-        """The files that the last batch read; none where its intent is gone."""
-        path = intent_path(seq)
+    def _read_last(self, last: Manifest) -> Offer:
+        """The files that the last batch read, as it did; none where its intent is gone."""
+        path = intent_path(last.seq)
         with storage_errors(f"reading {path}"):
-            return decode_intent(self.store.read_bytes(path), seq).offer if self.store.exists(path) else Offer()
+            if not self.store.exists(path):
+                return Offer()
+            offer = decode_intent(self.store.read_bytes(path), last.seq).offer
+        recent = last.positions.recent.items()
+        return offer.as_read({(source, file.path): file for source, files in recent for file in files})
 
     def _put_away(self, seq: int, last: Offer, done: bool) -> None:
         """Moves files that were read out of their directories. The batch that read them is committed and published.

@@ -527,6 +527,29 @@ def test_a_file_that_is_written_again_while_it_leaves_stays(
     assert known(tmp_path) == 1
 
 
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("crashing", [False, True])
+def test_a_file_that_is_written_again_before_it_is_read_leaves(
+    tmp_path: Path, way: dict[str, Any], *, crashing: bool
+) -> None:
+    path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
+
+    def write_again() -> None:
+        put(tmp_path, 8, path.name)
+
+    store.failpoints.arm("batch-after-intent", write_again)
+    if crashing:
+        store.failpoints.arm("commit-before-gc", crash)
+        with pytest.raises(SimulatedCrash):
+            opened(tmp_path, store=store, **way).step()
+    with opened(tmp_path, store=LocalStore(tmp_path / "state") if crashing else store, **way) as session:
+        session.step()
+        session.step()
+        assert session.counts["E"].rows_in == 1
+    assert below(tmp_path / "in") == []
+    assert known(tmp_path) == 0
+
+
 def replaced_as_it_leaves(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     """In the moment in which the file is taken from its name, another one is renamed to it."""
     unlink, rename, other = os.unlink, os.rename, path.with_name(".other")

@@ -142,6 +142,12 @@ GROUP = Group(
             "        os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)\n",
             "        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)\n        return\n",
         ),
+        bug(
+            "a start looks for files as they were offered",
+            CHECKPOINT,
+            "return offer.as_read({(source, file.path): file for source, files in recent for file in files})",
+            "return offer",
+        ),
         bug("removals are not durable", AWAY, "            sync_opened(folder)\n", "            pass\n"),
         bug(
             "a copy that fails stays in the archive",
@@ -177,7 +183,7 @@ GROUP = Group(
                 ),
                 Patch(
                     CHECKPOINT,
-                    "        self._log.accept(batch.intent.offer, manifest.positions)\n        self.manifest,",
+                    "        self._log.accept(batch.read, manifest.positions)\n        self.manifest,",
                     "        self.manifest,",
                 ),
             ),

@@ -48,6 +48,12 @@ GROUP = Group(
             "zip(paths, part, strict=True) if i in (number, number - 1)",
         ),
         bug(
+            "a file counts as read in the version that was offered",
+            "runtime/state/batch.py",
+            "return self.intent.offer.as_read(self._read)",
+            "return self.intent.offer",
+        ),
+        bug(
             "how large a file is says that it has gone",
             "runtime/ingest/inputs.py",
             "    try:\n        return os.path.getsize(path)\n    except OSError:\n        return 0\n",

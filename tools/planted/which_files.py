@@ -100,6 +100,12 @@ GROUP = Group(
             "if False",
         ),
         bug(
+            "which version of a file a worker has read is not told",
+            "runtime/engines/spark/executor.py",
+            '        batch.read_as(summary["stream"], [SourceFile(*file) for file in summary["read"]])\n',
+            "",
+        ),
+        bug(
             "a call that waits after a batch that was skipped",
             RUN,
             " or (skipped and self.calls.are_waiting())\n",

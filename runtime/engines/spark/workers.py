@@ -122,6 +122,7 @@ class IngestContext:
                 "segments": segments,
                 "first_rejected": rows.first_rejected,
                 "quarantine": refused.to_json() if refused else None,
+                "read": [astuple(file) for file in arrivals.read.values()] if isinstance(arrivals, Arrivals) else [],
             }
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -44,13 +44,18 @@ class SourceFile:
     size: int
     mtime_ns: int
 
+    @staticmethod
+    def found(path: str) -> SourceFile | None:
+        """The file of this path as it is now; None where the file system says nothing of it."""
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None
+        return SourceFile(path, status.st_size, status.st_mtime_ns)
+
     def is_as_found(self) -> bool:
         """Whether the file still has this size and time."""
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return False
-        return (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
+        return SourceFile.found(self.path) == self
 
 
 #: The order in which files are read.
@@ -104,6 +109,15 @@ class Offer:
     @property
     def reader(self) -> str:
         return EMBEDDED if self.spark is None else f"spark {self.spark.query_id}"
+
+    def as_read(self, read: Mapping[tuple[str, str], SourceFile]) -> Offer:
+        """The same with files in the versions in which they were read, by source and path: one may have been written
+        again after it was offered.
+        """
+        files = {
+            source: tuple(read.get((source, file.path), file) for file in some) for source, some in self.files.items()
+        }
+        return replace(self, files=files)
 
 
 @dataclass(frozen=True, slots=True)
