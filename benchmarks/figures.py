@@ -272,6 +272,7 @@ def _declared() -> Iterator[tuple[str, Target]]:
                 yield f"a file a batch, embedded: longest batch / median, before batch {mark:,}", Target(most=3)
     yield f"a file a batch, embedded: CPU of a start after {max(FILE_BATCHES):,} files", Target("ms", most=1000)
     yield f"a file a batch of one name, archived: CPU, batch {max(FILE_BATCHES):,} / batch 10", Target(most=1.2)
+    yield f"a file a batch of a backlog of {max(FILE_BATCHES):,}: CPU / of few", Target(most=1.2)
     for query in PURGED:
         yield f"{query}: live rows, mean, by keep alone", Target("rows")
         yield f"{query}: live rows, mean, with partner and kill rule", Target("rows")

@@ -1,7 +1,8 @@
 """What a batch of one new file costs after many files of its directory, beside after ten: CPU time, rows and bytes
 read.
 
-One query with its checkpoint on disk, a file a batch, in a directory that keeps all files; and what a start costs then.
+One query with its checkpoint on disk, a file a batch, in a directory that keeps all files; what a start costs then; and
+what a batch costs while many files wait.
 
 python benchmarks/flat_files.py [--batches 1000 20000] [--rows 100] [--spark-batches 1000]
 """
@@ -15,8 +16,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -57,6 +59,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         figures = embedded(Path(folder), chosen.batches, chosen.rows)
         figures += archived(Path(folder) / "archived", max(chosen.batches), chosen.rows)
+        figures += backlog(Path(folder) / "backlog", max(chosen.batches), chosen.rows)
     if chosen.spark_batches:
         from tidegate.runtime.engines.spark.setup.session import spark_session
 
@@ -123,6 +126,40 @@ def archived(folder: Path, mark: int = max(FILE_BATCHES), size: int = 100) -> li
     figure = _declared("a file a batch of one name, archived: CPU, batch ", mark, means[0] / means[1], detail)
     print(figure.line(), flush=True)
     return [figure]
+
+
+def backlog(folder: Path, waiting: int = max(FILE_BATCHES), size: int = 100) -> list[Figure]:
+    """The first batches of many files that wait, beside those of just as many files as are read."""
+    few = FIRST + SPAN
+    cpu = {count: statistics.mean(_drained(folder / str(count), count, size)) for count in (few, waiting)}
+    name = "a file a batch of a backlog of {:,}: CPU / of few"
+    detail = f"{1000 * cpu[waiting]:,.1f} ms, {1000 * cpu[few]:,.1f} ms of {few}"
+    figure = declared(name.format(max(FILE_BATCHES)), cpu[waiting] / cpu[few], detail)
+    figure = replace(figure, name=name.format(waiting))
+    print(figure.line(), flush=True)
+    return [figure]
+
+
+class _Enough(Exception):
+    """As many batches as are measured."""
+
+
+def _drained(place: Path, count: int, size: int) -> list[float]:
+    """CPU seconds of each batch but the first ones, where so many files are there before the first batch."""
+    rows, times = _Rows(FIRST + SPAN, size), list[float]()
+    for number in range(FIRST + SPAN):
+        _put(place / "in", rows.part(number), number)
+    for number in range(FIRST + SPAN, count):
+        os.link(place / "in" / f"{FIRST + SPAN - 1:07d}.parquet", place / "in" / f"{number:07d}.parquet")
+
+    def after(_: BatchReport) -> None:
+        times.append(time.process_time())
+        if len(times) == FIRST + SPAN:
+            raise _Enough
+
+    with _opened(place, per_batch=1, options=RunOptions(on_batch=after)) as session, suppress(_Enough):
+        session.process()
+    return [end - begin for begin, end in pairwise(times[FIRST - 1 :])]
 
 
 def on_spark(
@@ -212,13 +249,17 @@ class _Rows:
         return self._parts[min(number, len(self._parts) - 1)]
 
 
-def _opened(place: Path, *, archive: bool = False) -> Session:
+def _opened(
+    place: Path, *, archive: bool = False, per_batch: int | None = None, options: RunOptions = RunOptions()
+) -> Session:
     (place / "in").mkdir(parents=True, exist_ok=True)
-    source = parquet(place / "in", delay="1s", archive=place / "kept" if archive else None)
-    return Session(queries.program(QUERY).facts, LocalStore(place / "checkpoint"), {"Events": source})
+    source = parquet(place / "in", delay="1s", archive=place / "kept" if archive else None, per_batch=per_batch)
+    facts, store = queries.program(QUERY).facts, LocalStore(place / "checkpoint")
+    return Session(facts, store, {"Events": source}, options=options)
 
 
 def _put(folder: Path, rows: pl.DataFrame, number: int, name: str | None = None) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     written = folder / f".{number}.parquet"
     rows.write_parquet(written)
     written.rename(folder / (name or f"{number:07d}.parquet"))

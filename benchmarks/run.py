@@ -208,7 +208,9 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "flat": lambda _: (flat.measure(), True),
     "flat-checkpoint": lambda data: (flat.checkpointed(data.folder / "checkpoints"), True),
     "flat-files": lambda data: (
-        flat_files.embedded(data.folder / "files") + flat_files.archived(data.folder / "archived files"),
+        flat_files.embedded(data.folder / "files")
+        + flat_files.archived(data.folder / "archived files")
+        + flat_files.backlog(data.folder / "waiting files"),
         True,
     ),
     "state": lambda data: _state(min(data.rows, 200_000), data.batches),

@@ -140,6 +140,14 @@ def test_batches_of_files_that_are_archived_are_measured(tmp_path: Path, monkeyp
     assert len(list((tmp_path / "young" / "kept").iterdir())) == 12
 
 
+def test_batches_of_a_backlog_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_files, "SPAN", 2)
+    (figure,) = flat_files.backlog(tmp_path, 30, 20)
+    assert figure.name == "a file a batch of a backlog of 30: CPU / of few"
+    assert figure.most == 1.2
+    assert [len(list((tmp_path / count / "in").iterdir())) for count in ("12", "30")] == [12, 30]
+
+
 def test_a_page_without_markers_is_refused(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("no table")

@@ -20,9 +20,10 @@ from itertools import chain, islice
 from typing import Final
 
 from tidegate.runtime.connectors.sources import Files, is_left_out
+from tidegate.runtime.connectors.waiting import WaitingFiles
 from tidegate.runtime.connectors.watch import LostEvents, Watch
 from tidegate.runtime.state.inputs.consumed import is_text
-from tidegate.runtime.state.inputs.positions import OLDEST_FIRST, ChangedFile, PositionLog, SourceFile
+from tidegate.runtime.state.inputs.positions import ChangedFile, PositionLog, SourceFile
 
 #: So many times as long as a whole look takes, no other is taken.
 APART: Final = 100
@@ -64,9 +65,13 @@ class Directory:
     files: Files
     log: PositionLog
     changed: dict[str, ChangedFile] = field(init=False, default_factory=dict)
-    _waiting: dict[str, SourceFile] = field(init=False, default_factory=dict)
-    _order: list[SourceFile] | None = field(init=False, default=None)
-    """The waiting ones in the order in which they are read; None: not known."""
+    """Those that changed, by path, as they were when a look asked for them: the next asks for some only."""
+    _changed_before: dict[str, ChangedFile] = field(init=False, default_factory=dict)
+    """Those of before, while a whole look is taken."""
+    _untold: dict[str, ChangedFile] = field(init=False, default_factory=dict)
+    """Those that nobody has taken since they were found to have changed."""
+    waiting: WaitingFiles = field(init=False, default_factory=WaitingFiles)
+    """The files that were not read when a look found them, and not since."""
     unnamed: set[str] = field(init=False, default_factory=set)
     """Paths of files whose names are not UTF-8. They do not wait: no log could say that they were read."""
     _judged: set[str] = field(init=False, default_factory=set)
@@ -94,14 +99,7 @@ class Directory:
         """
         return not os.path.exists(self._top)
 
-    @property
-    def waiting(self) -> tuple[SourceFile, ...]:
-        """The files that were not read when a look found them, and not since, in their order."""
-        if self._order is None:
-            self._order = sorted(self._waiting.values(), key=OLDEST_FIRST)
-        return tuple(self._order)
-
-    def look(self, first: int | None = None) -> tuple[SourceFile, ...]:
+    def look(self, first: int | None = None) -> WaitingFiles:
         """The files that were not read, oldest first, then by name; the `first` of them (or all) as they are now."""
         self._judged.clear()
         if os.path.isfile(self._top):
@@ -115,17 +113,20 @@ class Directory:
             except LostEvents:
                 self._look_whole()
         self._looked = time.monotonic()
-        self._judge([path for path in self.changed if path not in self._judged])
-        return self._ordered(first)
+        self._look_at_changed()
+        self._look_at_first(first)
+        return self.waiting
 
     def read(self, files: Iterable[SourceFile]) -> None:
         """These were read."""
-        gone = {file.path for file in files if self._waiting.pop(file.path, None) is not None}
-        if self._order is not None and gone:
-            if all(file.path in gone for file in self._order[: len(gone)]):
-                del self._order[: len(gone)]
-            else:
-                self._order = None
+        for file in files:
+            self.waiting.discard(file.path)
+
+    def newly_changed(self) -> list[ChangedFile]:
+        """The files that were found to have changed since this was asked last, and that are so still."""
+        found = [*self._untold.values()]
+        self._untold.clear()
+        return found
 
     def passed_over(self, others: Collection[Files] = ()) -> str | None:
         """Of a directory without a file to read, one that lies there and is not read, nor is one of `others`; None for
@@ -133,7 +134,7 @@ class Directory:
 
         One whose name would be read, in a folder below that is not, comes before one that is not read for its name.
         """
-        if self._count or self._waiting:
+        if self._count or self.waiting:
             return None
         first = None
         for folder, folders, names in os.walk(self._top):
@@ -190,7 +191,7 @@ class Directory:
 
     def _known(self) -> tuple[str, ...]:
         """Paths of files that were found and not read."""
-        return (*self._waiting, *self.unnamed)
+        return (*self.waiting.paths(), *self.unnamed)
 
     def _look_whole(self) -> None:
         began = time.monotonic()
@@ -202,13 +203,16 @@ class Directory:
             self.close()
             self._judge_all()
         self._whole = time.monotonic(), time.monotonic() - began
+        self._changed_before = {}
 
     def _judge_all(self) -> None:
-        self._waiting.clear()
+        self.waiting.clear()
         self.unnamed.clear()
+        self._changed_before |= {path: change for path, change in self.changed.items() if path not in self._untold}
         self.changed.clear()
+        self._untold.clear()
         self._folders.clear()
-        self._order, self._count = None, 0
+        self._count = 0
         paths = self._listed(self._top)
         while some := list(islice(paths, _TOGETHER)):
             self._count += len(some)
@@ -252,9 +256,10 @@ class Directory:
         """Lists the folders whose time is not as it was, and judges the files there that were not read."""
         unchanged: set[str] = set()
         paths: list[str] = []
-        folders = [self._top]
+        folders, there = [self._top], list[str]()
         while folders:
             folder = folders.pop()
+            there.append(folder)
             known = self._folders.get(folder)
             if known is not None and known.mtime_ns is not None and _mtime_ns(folder) == known.mtime_ns:
                 unchanged.add(folder)
@@ -263,10 +268,11 @@ class Directory:
             names, inner = self._list(folder)
             paths += names
             folders += inner
+        self._folders = {folder: self._folders[folder] for folder in there}
         read = self.log.read_among(self.name, paths)
-        there = [path for path, known_ in zip(paths, read, strict=True) if not known_]
-        gone = {path for path in self._known() if os.path.dirname(path) not in unchanged}.difference(there)
-        self._judge([*there, *gone])
+        unread = [path for path, known_ in zip(paths, read, strict=True) if not known_]
+        gone = {path for path in self._known() if os.path.dirname(path) not in unchanged}.difference(unread)
+        self._judge([*unread, *gone])
 
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
         """Paths of the files and folders in a folder; none where it is gone or cannot be read."""
@@ -279,7 +285,8 @@ class Directory:
         except OSError:
             mtime_ns = None
         settled = mtime_ns is not None and mtime_ns < now - _UNSETTLED_NS
-        self._folders[folder] = _Folder(mtime_ns if settled else None, tuple(folders))
+        if self._watch is None:  # else the system tells of it
+            self._folders[folder] = _Folder(mtime_ns if settled else None, tuple(folders))
         return files, folders
 
     def _entries(self, folder: str) -> Iterator[tuple[str, bool]]:
@@ -290,38 +297,51 @@ class Directory:
                 if self.files.enters(entry.name) if is_folder else self.files.reads(entry.name):
                     yield entry.path, is_folder
 
-    def _judge(self, paths: Sequence[str]) -> None:
-        """Takes down whether the files of these paths, as they are now, were read."""
+    def _judge(self, paths: Sequence[str]) -> bool:
+        """Takes down whether the files of these paths, as they are now, were read; gives whether others wait then."""
         files = {path: file for path in paths if (file := _file(path)) is not None}
         self.unnamed.difference_update(paths)
         for path in [path for path in files if not is_text(path)]:
             self.unnamed.add(path)
             del files[path]
         fresh, changed = self.log.unconsumed({self.name: list(files.values())})
-        for path in paths:
-            self.changed.pop(path, None)
-        self.changed |= {change.current.path: change for change in changed}
+        before = {path: self.changed.pop(path, None) or self._changed_before.get(path) for path in dict.fromkeys(paths)}
+        for change in changed:
+            self.changed[change.current.path] = change
+            if change != before[change.current.path]:
+                self._untold[change.current.path] = change
+        for path in before.keys() - self.changed.keys():
+            self._untold.pop(path, None)
         new = {file.path: file for file in fresh[self.name]}
+        differs = False
         for path in paths:
-            before, now = self._waiting.get(path), new.get(path)
+            before, now = self.waiting.get(path), new.get(path)
             if before is not None or now is not None:
                 self._judged.add(path)
             if before == now:
                 continue
-            self._order = None
+            differs = True
             if now is None:
-                del self._waiting[path]
+                self.waiting.discard(path)
             else:
-                self._waiting[path] = now
+                self.waiting.put(now)
         self._judged |= self.changed.keys() & set(paths)
+        return differs
 
-    def _ordered(self, first: int | None) -> tuple[SourceFile, ...]:
-        while True:
-            order = self.waiting
-            known = self._order
-            self._judge([file.path for file in order[:first] if file.path not in self._judged])
-            if self._order is known:  # all of them as they were
-                return order
+    def _look_at_changed(self) -> None:
+        """Asks for files that changed after they were read as long as they are mended: that one is not is all there is
+        to know in each batch, and all are looked at again some time.
+        """
+        count = 1
+        while self.changed and self.changed.keys().isdisjoint(self._judged):
+            self._judge(list(islice(self.changed, count)))
+            count *= 2
+
+    def _look_at_first(self, first: int | None) -> None:
+        """Asks for the first waiting files until these are as they were: others come first where one has changed."""
+        while paths := [file.path for file in self.waiting.first(first) if file.path not in self._judged]:
+            if not self._judge(paths):
+                return
 
 
 def _file(path: str) -> SourceFile | None:

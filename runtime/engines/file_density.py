@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 import pyarrow as pa
@@ -19,11 +20,11 @@ _HEAD: Final = 1 << 16
 _FIRST: Final = 4
 
 
-def estimate(tuner: Tuner, files: Mapping[str, Sequence[SourceFile]]) -> None:
+def estimate(tuner: Tuner, files: Mapping[str, Iterable[SourceFile]]) -> None:
     """Tells the tuner, of each stream that it knows nothing of, how many rows a byte its first files have at most."""
     for name, some in files.items():
         if not tuner.knows(name):
-            densities = [density for file in some[:_FIRST] if (density := rows_a_byte(file.path))]
+            densities = [density for file in islice(some, _FIRST) if (density := rows_a_byte(file.path))]
             if densities:
                 tuner.assume(name, max(densities))
 

@@ -307,9 +307,9 @@ class Notices:
 
     def _look_at_changed(self, name: str) -> None:
         """Warns of files that changed after they were read and are passed over: of the first, of ten and so on."""
-        changed = self.setup.passed_over(name)
-        if new := self._to_tell(f"changed {name}", changed):
-            files = len(changed)
+        new = self.setup.newly_passed_over(name)
+        if self._is_due(f"changed {name}", len(new)):
+            files = len(self.setup.directories[name].changed)
             many = "1 file that changed after it was" if files == 1 else f"{files:,} files that changed after they were"
             self._warn(
                 name,
@@ -343,9 +343,13 @@ class Notices:
         known = self.passed_over.get(kind, frozenset())
         new = [file for file in files if file not in known]
         self.passed_over[kind] = frozenset(files)
+        return new if self._is_due(kind, len(new)) else ()
+
+    def _is_due(self, kind: str, new: int) -> bool:
+        """Whether so many new files that are passed over are the first ones, or make ten, a hundred and so on."""
         before = self.passed_over_count.get(kind, 0)
-        count = self.passed_over_count[kind] = before + len(new)
-        return new if new and (not before or count >= due_after(before)) else ()
+        count = self.passed_over_count[kind] = before + new
+        return new > 0 and (not before or count >= due_after(before))
 
     def _look_at_results(self) -> None:
         """Warns of each directory for results that is gone, whenever it goes, and of those that were gone at the

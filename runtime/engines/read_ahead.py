@@ -9,8 +9,7 @@ from typing import Final
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.connectors.sources import FileFormat
 from tidegate.runtime.engines.file_density import estimate
-from tidegate.runtime.ingest.inputs import read_file
-from tidegate.runtime.ingest.raw_rows import Rows
+from tidegate.runtime.ingest.inputs import FileRead
 from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.tuning.tuner import Tuner
 
@@ -25,7 +24,7 @@ class ReadAhead:
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
-        self._begun: dict[SourceFile, Future[Rows]] = {}
+        self._begun: dict[SourceFile, Future[FileRead]] = {}
         self._bytes = 0
 
     def begin(
@@ -39,9 +38,9 @@ class ReadAhead:
                 return
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, "tidegate-read-ahead")
-            self._begun[file] = self._pool.submit(read_file, file.path, format_, schema)
+            self._begun[file] = self._pool.submit(FileRead.of, file.path, format_, schema)
 
-    def take(self, files: Sequence[SourceFile]) -> dict[str, Future[Rows]]:
+    def take(self, files: Sequence[SourceFile]) -> dict[str, Future[FileRead]]:
         """Those of these files that have been begun, by their paths."""
         return {file.path: self._begun.pop(file) for file in files if file in self._begun}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from tidegate.runtime.connectors.overlaps import check_apart, read_places
 from tidegate.runtime.connectors.read_files import putting_away
 from tidegate.runtime.connectors.sinks import CallbackSink, DiscardSink, MemorySink, ParquetSink, Sink, is_gone
 from tidegate.runtime.connectors.sources import ON_ERROR, Files, OnError, Source, SourceOptions
+from tidegate.runtime.connectors.waiting import WaitingFiles
 from tidegate.runtime.engines.compactions import Compactions
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval.beginnings.memory import beginnings_of
@@ -56,7 +57,9 @@ from tidegate.version import VERSION
 #: The code of the error of a function that takes results; the batch is committed.
 CALLBACK_FAILED: Final = "TG414"
 
+#: Files that a batch reads, by source, and those that no batch has read yet, as they are now.
 FoundFiles = Mapping[str, tuple[SourceFile, ...]]
+UnreadFiles = Mapping[str, WaitingFiles]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +126,22 @@ class Setup:
         files are set aside.
         """
         admission = self.checkpoint.admit(offer)
-        self._check_unchanged(admission.changed)
+        for file in admission.changed:
+            self._check_unchanged(file.source, [file])
         return admission
 
-    def unread(self, *, everything: bool = False) -> FoundFiles:
+    def unread(self, *, everything: bool = False) -> UnreadFiles:
         """The files that were never read, in their order; `QueryError` TG411 for one that changed after it was read,
-        `StateError` TG500 for a name that is not UTF-8. Where bad files are set aside, `passed_over` and `unnamed` have
-        them.
+        `StateError` TG500 for a name that is not UTF-8. Where bad files are set aside, `newly_passed_over` and
+        `unnamed` have them.
 
         Those that a batch may read are as they are now; with `everything`, it may read all of them.
         """
         unread = {}
         for name, directory in self.directories.items():
             unread[name] = directory.look(None if everything else directory.files.per_batch)
-        self._check_unchanged([change for d in self.directories.values() for change in d.changed.values()])
+        for name, directory in self.directories.items():
+            self._check_unchanged(name, directory.changed.values())
         for name, directory in self.directories.items():
             if directory.unnamed and self.options[name].on_bad_file == "fail":
                 raise no_text(name, min(directory.unnamed))
@@ -154,15 +159,16 @@ class Setup:
             directory.close()
         self.checkpoint.close()
 
-    def passed_over(self, name: str) -> list[ChangedFile]:
-        """The files of a source that changed after they were read, where its `on_bad_file` passes them over."""
-        if self.options[name].on_bad_file == "fail":
-            return []
-        return self._judged_by_time([*self.directories[name].changed.values()])
+    def newly_passed_over(self, name: str) -> list[ChangedFile]:
+        """The files of a source that changed after they were read, where its `on_bad_file` passes them over, and that
+        were not asked for before.
+        """
+        changed = self._judged_by_time(self.directories[name].newly_changed())
+        return [] if self.options[name].on_bad_file == "fail" else changed
 
-    def _check_unchanged(self, changed: Sequence[ChangedFile]) -> None:
-        for file in self._judged_by_time(changed):
-            if self.options[file.source].on_bad_file == "fail":
+    def _check_unchanged(self, source: str, changed: Iterable[ChangedFile]) -> None:
+        if self.options[source].on_bad_file == "fail":
+            for file in self._judged_by_time(changed):
                 raise QueryError(
                     "TG411",
                     str(file),
@@ -171,22 +177,22 @@ class Setup:
                     'on_bad_file="quarantine" passes over it with a warning',
                 )
 
-    def _judged_by_time(self, changed: Sequence[ChangedFile]) -> list[ChangedFile]:
+    def _judged_by_time(self, changed: Iterable[ChangedFile]) -> list[ChangedFile]:
         # Those of the checkpoint itself are compared byte for byte, whatever their time.
         inside = os.path.join(os.path.abspath(self.checkpoint.store.where), "")
         return [file for file in changed if not file.current.path.startswith(inside)]
 
-    def read_by(self, reading: FoundFiles, unread: FoundFiles) -> frozenset[str]:
+    def read_by(self, reading: FoundFiles, unread: UnreadFiles) -> frozenset[str]:
         """Streams of whose directories nothing unread is left once the files of this batch are read."""
-        return frozenset(name for name in self.streams if not _leaves(reading.get(name, ()), unread.get(name, ())))
+        return frozenset(self.streams) - self._left(reading, unread)
 
-    def waiting(self, reading: FoundFiles, unread: FoundFiles) -> frozenset[str]:
+    def waiting(self, reading: FoundFiles, unread: UnreadFiles) -> frozenset[str]:
         """Streams with an idle policy of whose directories this batch leaves files for later ones."""
-        return frozenset(
-            name
-            for name, files in unread.items()
-            if self.options[name].idle is not None and _leaves(reading.get(name, ()), files)
-        )
+        return frozenset(name for name in self._left(reading, unread) if self.options[name].idle is not None)
+
+    def _left(self, reading: FoundFiles, unread: UnreadFiles) -> frozenset[str]:
+        """Streams of which a file is left unread."""
+        return frozenset(name for name, files in unread.items() if files.has_others(reading.get(name, ())))
 
     def ended(self, read: frozenset[str]) -> dict[tuple[str, str], Extended]:
         """Progress of the bounded directories among the streams that are read to their end."""
@@ -196,12 +202,6 @@ class Setup:
             if isinstance(source.data, Files) and source.bounded and name in read and not self.directories[name].is_gone
             for a in self.streams[name].progress
         }
-
-
-def _leaves(reading: Sequence[SourceFile], unread: Sequence[SourceFile]) -> bool:
-    """Whether a batch leaves a file unread: looked for among the newest first, since they are read last."""
-    now = set(reading)
-    return any(file not in now for file in reversed(unread))
 
 
 def prepare(

@@ -32,6 +32,7 @@ from tidegate.runtime.ingest.stored_rows import read_stored
 from tidegate.runtime.ingest.validation import validate
 from tidegate.runtime.ingest.values import OUT_OF_RANGE, MalformedValue, UnreadableValue, held_value
 from tidegate.runtime.state.errors import memory_errors
+from tidegate.runtime.state.inputs.positions import SourceFile
 
 #: Digits of an integer in JSON that is read as one; of more, Python refuses some.
 _MOST_DIGITS = 40
@@ -159,17 +160,40 @@ def static_digest(frame: pl.DataFrame) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class FileRead:
+    """A file as it was when it was opened, None where the file system did not say, and its rows, or why it has none.
+
+    It may have been written again since a look at its directory: what is read then is the newer version.
+    """
+
+    file: SourceFile | None
+    rows: Rows
+    error: UnreadableFile | None = None
+
+    @staticmethod
+    def of(path: str, format_: FileFormat, schema: Schema) -> FileRead:
+        """Reads a file; errors are those of `read_file` that are not of its content."""
+        file = SourceFile.found(path)
+        try:
+            return FileRead(file, read_file(path, format_, schema))
+        except UnreadableFile as error:
+            return FileRead(file, [], error)
+
+
+@dataclass(frozen=True, slots=True)
 class Arrivals:
     """Rows of a stream that were pushed, then those of files: each is read when its turn comes, so in memory by itself.
 
-    `begun` are files that are being read already; they are let go once they have been passed on.
+    `begun` are files that are being read already; they are let go once they have been passed on. `read` are those that
+    were, as they were when they were opened.
     """
 
     pushed: tuple[Arrival, ...]
     paths: tuple[str, ...]
     format: FileFormat
     schema: Schema
-    begun: dict[str, Future[Rows]] = field(default_factory=dict)
+    begun: dict[str, Future[FileRead]] = field(default_factory=dict)
+    read: dict[str, SourceFile] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Arrival]:
         yield from self.pushed
@@ -178,10 +202,10 @@ class Arrivals:
 
     def _read(self, path: str) -> Arrival:
         begun = self.begun.pop(path, None)
-        try:
-            return Arrival(path, read_file(path, self.format, self.schema) if begun is None else begun.result())
-        except UnreadableFile as error:
-            return Arrival(path, [], error)
+        done = FileRead.of(path, self.format, self.schema) if begun is None else begun.result()
+        if done.file is not None:
+            self.read[path] = done.file
+        return Arrival(path, done.rows, done.error)
 
 
 def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
@@ -195,7 +219,7 @@ def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
 
 def neighbouring(paths: Sequence[str], count: int) -> list[tuple[str, ...]]:
     """Files in up to `count` parts of about as many bytes each, in their order."""
-    sizes = np.array([os.path.getsize(path) for path in paths], dtype=np.float64)
+    sizes = np.array([size_of(path) for path in paths], dtype=np.float64)
     middle = (sizes.cumsum() - sizes / 2) / max(sizes.sum(), 1.0)
     part = np.minimum(count * middle, count - 1).astype(np.int64)
     groups = (tuple(path for path, i in zip(paths, part, strict=True) if i == number) for number in range(count))
@@ -204,7 +228,15 @@ def neighbouring(paths: Sequence[str], count: int) -> list[tuple[str, ...]]:
 
 def bytes_of(arrivals: Iterable[Arrival]) -> int:
     """The bytes of the files among what arrives."""
-    return sum(os.path.getsize(path) for path in arrivals.paths) if isinstance(arrivals, Arrivals) else 0
+    return sum(map(size_of, arrivals.paths)) if isinstance(arrivals, Arrivals) else 0
+
+
+def size_of(path: str) -> int:
+    """The bytes of a file; none of one that has gone, which its reader says (TG412)."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:

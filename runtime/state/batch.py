@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import Extended, Json
 from tidegate.runtime.state.errors import DATA, OUTPUT, StateError, storage_errors
-from tidegate.runtime.state.inputs.positions import PositionLog
+from tidegate.runtime.state.inputs.positions import Offer, PositionLog, SourceFile
 from tidegate.runtime.state.manifest import Intent, Manifest, OperatorFiles, SourceCounts, SparkCommit, StagedOutput
 from tidegate.runtime.state.outputs.names import output_name
 from tidegate.runtime.state.outputs.staging import (
@@ -87,10 +87,20 @@ class Batch:
         self._set_aside: list[Segment] = []
         self._parts: dict[str, int] = {}
         self._written: list[str] = []
+        self._read: dict[tuple[str, str], SourceFile] = {}
 
     @property
     def seq(self) -> int:
         return self.intent.seq
+
+    @property
+    def read(self) -> Offer:
+        """What the batch was to read, with files in the versions in which it did."""
+        return self.intent.offer.as_read(self._read)
+
+    def read_as(self, source: str, files: Iterable[SourceFile]) -> None:
+        """Files of a source as they were when they were opened. In this version they count as read."""
+        self._read |= {(source, file.path): file for file in files}
 
     def write_segment(self, buffer_id: str, table: Any, temporal_columns: Sequence[str], *, shard: int = 0) -> Segment:
         """Write rows as a new segment of a buffer; name it in `commit`."""
@@ -270,7 +280,7 @@ class Batch:
         returns, the batch is durable and published. When it raises, the checkpoint must be opened again to learn
         whether it counts.
         """
-        store, previous, offer = self._store, self._previous, self.intent.offer
+        store, previous, offer = self._store, self._previous, self.read
         self._check_known(segments, operators or {})
         total = dict(previous.counts) if previous is not None else {}
         for source, batch_counts in counts.items():

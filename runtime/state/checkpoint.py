@@ -264,11 +264,11 @@ class Checkpoint:
                 self._publish(manifest, recovering=True)
         self._log.put_away(self._putting_away)
         if manifest is not None and self._putting_away:
-            self._put_away(manifest.seq, self._read_last(manifest.seq), store.exists(away_path(manifest.seq)))
+            self._put_away(manifest.seq, self._read_last(manifest), store.exists(away_path(manifest.seq)))
         store.failpoints.hit("recover-before-sweep")
-        if self._lock.guaranteed:  # without locks, another run could still be writing what looks like leftovers
-            with storage_errors("removing leftovers"):
-                self.swept = delete_leftovers(store, self._retained, running=False)
+        with storage_errors("removing leftovers"):
+            # Without locks another run may be writing what looks like a leftover of the next batch.
+            self.swept = delete_leftovers(store, self._retained, running=not self._lock.guaranteed)
         self._usable = True
 
     def _finish(self, batch: Batch, manifest: Manifest) -> None:
@@ -290,13 +290,13 @@ class Checkpoint:
                     hint="run only one at a time on a checkpoint; this one changed nothing",
                 )
         store.failpoints.hit("commit-after-manifest")
-        self._log.accept(batch.intent.offer, manifest.positions)
+        self._log.accept(batch.read, manifest.positions)
         self.manifest, self.pending = manifest, None
         now = Retained.of(manifest)
         self._retained.append(now)
         self._waiting = {path: table for path, table in self._waiting.items() if path in now.state}
         self._publish(manifest)
-        self._put_away(manifest.seq, batch.intent.offer, done=False)
+        self._put_away(manifest.seq, batch.read, done=False)
         store.failpoints.hit("commit-before-gc")
         try:
             self._collect(batch.unnamed(now.files))
@@ -317,11 +317,15 @@ class Checkpoint:
             with storage_errors("noting that outputs are published"):
                 self.store.note(marker_path(manifest.seq))
 
-    def _read_last(self, seq: int) -> Offer:
-        """The files that the last batch read; none where its intent is gone."""
-        path = intent_path(seq)
+    def _read_last(self, last: Manifest) -> Offer:
+        """The files that the last batch read, as it did; none where its intent is gone."""
+        path = intent_path(last.seq)
         with storage_errors(f"reading {path}"):
-            return decode_intent(self.store.read_bytes(path), seq).offer if self.store.exists(path) else Offer()
+            if not self.store.exists(path):
+                return Offer()
+            offer = decode_intent(self.store.read_bytes(path), last.seq).offer
+        recent = last.positions.recent.items()
+        return offer.as_read({(source, file.path): file for source, files in recent for file in files})
 
     def _put_away(self, seq: int, last: Offer, done: bool) -> None:
         """Moves files that were read out of their directories. The batch that read them is committed and published.
@@ -330,12 +334,16 @@ class Checkpoint:
         """
         whole = bool(self._putting_away)
         for source, rule in self._putting_away.items():
-            read = frozenset(last.files.get(source, ()))
+            read, leaving = frozenset(last.files.get(source, ())), self._log.leaving[source]
             gone: list[SourceFile] = []
-            if files := self._log.leaving[source]:
+            if files := leaving.take(len(read)):
                 with storage_errors(f"putting away files of {source} that were read"):
-                    known = read if done else ()
-                    gone, self._log.leaving[source] = put_away(rule, files, self.store.failpoints, known)
+                    away = put_away(rule, files, self.store.failpoints, read if done else ())
+                for file in leaving.put_back(away.failed, away.untried):
+                    _logger.warning(
+                        "%s was read and could not be put away, which is tried again: %s", file.path, away.failed[file]
+                    )
+                gone = away.gone
                 self._log.gone(source, gone)
             whole = whole and read <= set(gone)
         if whole and not done:
@@ -348,7 +356,7 @@ class Checkpoint:
             self.store.delete(path)
         while len(self._retained) > RETAINED:
             delete_retired(self.store, self._retained.pop(0), self._retained)
-        if self._lock.guaranteed and self._retained[-1].seq % _SWEEP_EVERY == 0:
+        if self._retained[-1].seq % _SWEEP_EVERY == 0:
             delete_leftovers(self.store, self._retained, running=True)
 
     def _check_usable(self) -> None:

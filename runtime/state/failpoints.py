@@ -35,6 +35,7 @@ FAILPOINTS = (
     "commit-before-marker",  # all outputs are published, the note of it is not written
     "put-away-before",  # before each file that was read and leaves its directory
     "put-away-archived",  # it is in the archive too
+    "put-away-aside",  # it has a hidden name in its folder
     "put-away-removed",  # its name in the directory is gone, nothing says so yet
     "commit-before-gc",
     "commit-during-gc",  # before each deletion

@@ -66,7 +66,8 @@ def delete_leftovers(store: Store, retained: Sequence[Retained], *, running: boo
     """Delete the leftovers of attempts that did not commit; returns how many files.
 
     While a run goes on (`running`), files written for the batch after the newest manifest belong to its current attempt
-    and stay; at a start nobody else writes, so they go too.
+    and stay; at a start nobody else writes, so they go too. Files of earlier batches are nobody's, wherever a run is
+    that wrote them: a batch is committed once, and no later one names what its manifest does not.
     """
     newest = retained[-1].seq if retained else 0
     oldest = retained[0].seq if retained else 0

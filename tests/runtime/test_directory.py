@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import time
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,7 +43,7 @@ def read(one: Directory, *files: SourceFile) -> None:
     one.read(files)
 
 
-def names(files: tuple[SourceFile, ...]) -> list[str]:
+def names(files: Iterable[SourceFile]) -> list[str]:
     return [Path(file.path).name for file in files]
 
 
@@ -71,7 +72,7 @@ def test_files_are_found_as_they_come(tmp_path: Path, way: str) -> None:
     one = opened(tmp_path)
     assert names(one.look()) == ["a", "b"]
     read(one, *one.look())
-    assert one.look() == ()
+    assert names(one.look()) == []
     put(tmp_path / ".c")
     put(tmp_path / "_c")
     put(tmp_path / "day=1" / "d", age=1)
@@ -93,7 +94,7 @@ def test_a_file_that_changes_before_it_is_read(tmp_path: Path, way: str) -> None
     one = opened(tmp_path)
     assert names(one.look(1)) == ["a", "b", "c"]
     put(tmp_path / "a", "longer", age=-1)
-    found = one.look(1)
+    found = tuple(one.look(1))
     assert names(found) == ["b", "c", "a"]
     assert found[2].size == 6
     (tmp_path / "b").unlink()
@@ -118,7 +119,7 @@ def test_a_file_is_taken_as_it_is_although_nobody_tells_of_its_change(tmp_path: 
     one = opened(tmp_path / "in")
     assert names(one.look(1)) == ["a", "b"]
     put(tmp_path / "a", "longer")
-    found = one.look(1)
+    found = tuple(one.look(1))
     assert [(Path(file.path).name, file.size) for file in found] == [("a", 6), ("b", 1)]
     (tmp_path / "a").unlink()
     assert names(one.look(1)) == ["b"]
@@ -130,11 +131,70 @@ def test_a_file_that_changed_after_it_was_read_is_told_until_it_is_mended(tmp_pa
     read(one, *one.look())
     put(tmp_path / "a", "longer")
     for _ in range(2):
-        assert one.look() == ()
+        assert names(one.look()) == []
         assert [change.current.size for change in one.changed.values()] == [6]
     put(tmp_path / "a")
     one.look()
     assert not one.changed
+
+
+def test_files_that_changed_are_not_asked_for_at_each_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them that is not mended says enough; once all are, none is told any more, and nobody told of that."""
+    monkeypatch.setattr(module, "APART", float("inf"))
+    monkeypatch.setattr(module, "SMALL_DIRECTORY", -1)
+    for number in range(100):
+        put(tmp_path / f"{number}")
+    one = opened(tmp_path)
+    read(one, *one.look())
+    for number in range(100):
+        put(tmp_path / f"{number}", age=1)
+    one.look()
+    assert len(one.changed) == len(one.newly_changed()) == 100
+    asked: list[str] = []
+    stat = os.stat
+
+    def asking(path: str, **how: Any) -> os.stat_result:
+        asked.append(Path(path).name)
+        return stat(path, **how)
+
+    with monkeypatch.context() as counting:
+        counting.setattr(os, "stat", asking)
+        for _ in range(5):
+            one.look()
+    assert len([name for name in asked if name.isdigit()]) <= 5
+    monkeypatch.setattr(Watch, "changes", lambda _: iter(()))
+    for number in range(50):
+        put(tmp_path / f"{number}")
+    one.look()
+    assert one.changed
+    for number in range(50, 100):
+        put(tmp_path / f"{number}")
+    one.look()
+    assert not one.changed
+    assert one.newly_changed() == []
+
+
+def test_a_change_is_new_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where all files are looked at each time, and again after the file was as it had been read."""
+    monkeypatch.setattr(Watch, "of", lambda _: None)
+    put(tmp_path / "a")
+    one = opened(tmp_path)
+    read(one, *one.look())
+    for _ in range(2):
+        put(tmp_path / "a", "longer")
+        one.look()
+        assert [change.current.size for change in one.newly_changed()] == [6]
+        one.look()
+        assert one.newly_changed() == []
+        put(tmp_path / "a", "longer still")
+        one.look()
+        one.look()
+        assert [change.current.size for change in one.newly_changed()] == [12]
+        put(tmp_path / "a", "as long")
+        one.look()
+        put(tmp_path / "a")
+        one.look()
+        assert one.newly_changed() == []
 
 
 def test_links_to_folders_are_not_followed(tmp_path: Path, way: str) -> None:
@@ -166,7 +226,7 @@ def test_another_folder_in_the_place_of_the_directory(tmp_path: Path, way: str) 
     one = opened(tmp_path / "in")
     assert names(one.look()) == ["a"]
     (tmp_path / "in").rename(tmp_path / "away")
-    assert one.look() == ()
+    assert names(one.look()) == []
     (tmp_path / "other").rename(tmp_path / "in")
     assert names(one.look()) == ["b"]
     put(tmp_path / "in" / "c")
@@ -212,7 +272,7 @@ def test_random_changes(tmp_path: Path, way: str, seed: int) -> None:
                 case 7 if folder != top and some.random() < 0.3:
                     shutil.rmtree(folder)
         first = some.choice([None, 1, 2])
-        found = one.look(first)
+        found = tuple(one.look(first))
         assert found == one.log.unconsumed({"S": one.files.found()})[0]["S"]
         assert not one.changed
         read(one, *some.sample(found, some.randrange(min(3, len(found)) + 1)))
@@ -280,6 +340,19 @@ def test_folders_that_did_not_change_are_not_listed(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(os, "scandir", listing)
     assert names(one.look()) == ["new"]
     assert listed == ["1"]
+
+
+def test_folders_that_have_gone_are_forgotten(tmp_path: Path, way: str) -> None:
+    """A folder for each hour, gone after a day, would be eight thousand in a year."""
+    put(tmp_path / "a")
+    one = opened(tmp_path)
+    one.look()
+    for number in range(5):
+        put(tmp_path / f"hour={number}" / "inner" / "b")
+        assert names(one.look()) == ["a", "b"]
+        shutil.rmtree(tmp_path / f"hour={number}")
+        assert names(one.look()) == ["a"]
+    assert len(one._folders) <= 1
 
 
 def test_a_file_is_found_that_comes_within_the_second_of_a_look(

@@ -20,7 +20,10 @@ from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.failpoints import PUT_AWAY, SimulatedCrash, crash
+from tidegate.runtime.state.inputs import leaving as leaving_module
 from tidegate.runtime.state.inputs import put_away as module
+from tidegate.runtime.state.inputs.leaving import LeavingFiles
+from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.state.store.local import LocalStore
 
 events = tg.stream("E", "n bigint, t bigint", progress="t")
@@ -59,6 +62,39 @@ def known(place: Path) -> int:
     assert manifest is not None
     logged = sum(segment.rows for segment in manifest.positions.log)
     return logged + sum(map(len, manifest.positions.recent.values()))
+
+
+def in_another_file_system(monkeypatch: pytest.MonkeyPatch, *, among_themselves: bool = True) -> None:
+    """Nothing of one folder can be linked into another; nor are there links in the folder of the files unless they are
+    linked `among_themselves`.
+    """
+    link = os.link
+
+    def link_here(source: Any, target: Any, **places: Any) -> None:
+        inside = places and "/in/" in os.readlink(f"/proc/self/fd/{places['dst_dir_fd']}")
+        if places and (places["src_dir_fd"] != places["dst_dir_fd"] or (inside and not among_themselves)):
+            raise OSError(errno.EXDEV, "another file system")
+        link(source, target, **places)
+
+    monkeypatch.setattr(os, "link", link_here)
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, refused: Callable[[str], bool]) -> None:
+    """These names cannot be taken from their folder."""
+    unlink, rename = os.unlink, os.rename
+
+    def unlinking(name: Any, *, dir_fd: int | None = None) -> None:
+        if dir_fd is not None and refused(str(name)):
+            raise OSError(errno.EACCES, "not yours")
+        unlink(name, dir_fd=dir_fd)
+
+    def renaming(name: Any, target: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
+        if src_dir_fd is not None and refused(str(name)):
+            raise OSError(errno.EACCES, "not yours")
+        rename(name, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "unlink", unlinking)
+    monkeypatch.setattr(os, "rename", renaming)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -153,19 +189,14 @@ def test_a_copy_that_fails_leaves_nothing_and_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
 ) -> None:
     """The archive is in another file system, which is full or fails."""
-    link, kept = os.link, tmp_path / "kept" / "day=0"
-
-    def link_here(source: Any, target: Any, **places: Any) -> None:
-        if places and places["src_dir_fd"] != places["dst_dir_fd"]:
-            raise OSError(errno.EXDEV, "another file system")
-        link(source, target, **places)
+    kept = tmp_path / "kept" / "day=0"
+    in_another_file_system(monkeypatch)
 
     def half(source: BinaryIO, target: BinaryIO, _: int) -> None:
         target.write(source.read(10))
         assert len(below(kept)) == 1
         raise fault
 
-    monkeypatch.setattr(os, "link", link_here)
     put(tmp_path, 0)
     with opened(tmp_path, archive="kept") as session:
         with monkeypatch.context() as faulty:
@@ -184,13 +215,7 @@ def test_a_file_that_can_not_be_removed_is_not_read_each_time_that_is_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its link in the archive is told by its number: a large file would cost each batch seconds."""
-    path = put(tmp_path, 0)
-    unlink, read = os.unlink, []
-
-    def failing(name: Any, *, dir_fd: int | None = None) -> None:
-        if dir_fd is not None and name == path.name:
-            raise OSError(errno.EACCES, "not yours")
-        unlink(name, dir_fd=dir_fd)
+    path, read = put(tmp_path, 0), []
 
     def reading(folder: int, name: str) -> BinaryIO:
         read.append(name)
@@ -200,10 +225,11 @@ def test_a_file_that_can_not_be_removed_is_not_read_each_time_that_is_tried(
     monkeypatch.setattr(module, "_reading", reading)
     with opened(tmp_path, archive="kept") as session:
         with monkeypatch.context() as full:
-            full.setattr(os, "unlink", failing)
+            refuse(full, path.name.__eq__)
             session.step()
             session.step()
             assert below(tmp_path / "kept") == below(tmp_path / "in") == ["day=0/000.parquet"]
+        session.step()
         session.step()
     assert below(tmp_path / "in") == read == []
 
@@ -244,6 +270,32 @@ def test_an_archive_with_many_files_of_one_name(tmp_path: Path, monkeypatch: pyt
     assert below(tmp_path / "in") == []
     assert len(below(tmp_path / "kept")) == 2003
     assert {f"000.{number}.parquet" for number in (2001, 2002, 2003)} < {path.name for path in kept.iterdir()}
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    ["a" * 247 + ".parquet", "ä" * 123 + "b.parquet", "a." + "b" * 253],
+    ids=["ASCII", "two bytes a letter", "a long ending"],
+)
+def test_names_as_long_as_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str, *, elsewhere: bool
+) -> None:
+    """Neither a copy in another file system nor a number makes a name too long."""
+    assert len(name.encode()) == 255
+    if elsewhere:
+        in_another_file_system(monkeypatch)
+    with opened(tmp_path, archive="kept") as session:
+        for number in (0, 2, 4):
+            put(tmp_path, number, name)
+            session.step()
+            assert below(tmp_path / "in") == []
+    assert caplog.text == ""
+    kept = [path.name for path in (tmp_path / "kept" / "day=0").iterdir()]
+    assert name in kept
+    assert len(kept) == 3
+    if name.endswith(".parquet"):
+        assert all(other.endswith(".parquet") for other in kept)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -293,16 +345,10 @@ def test_what_fails_is_tried_again(
 ) -> None:
     for number in range(30):
         put(tmp_path, number)
+    monkeypatch.setattr(module, "_MOST_FAILURES", 8)
     with opened(tmp_path, 15, delete=True) as session:
         with monkeypatch.context() as full:
-            unlink = os.unlink
-
-            def failing(path: Any, *, dir_fd: int | None = None) -> None:
-                if dir_fd is not None:
-                    raise OSError(errno.EACCES, "not yours")
-                unlink(path)
-
-            full.setattr(os, "unlink", failing)
+            refuse(full, lambda _: True)
             session.step()
         assert caplog.text.count("tried again") == 8
         assert len(below(tmp_path / "in")) == 30
@@ -311,20 +357,98 @@ def test_what_fails_is_tried_again(
     assert below(tmp_path / "in") == []
 
 
+def test_files_that_can_not_leave_are_in_no_others_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As those in a folder that others may not write to, of which there are more than a batch tries; each is told
+    once.
+    """
+    for number in range(40):
+        put(tmp_path, number)
+    refuse(monkeypatch, {f"{number:03}.parquet" for number in range(0, 40, 2)}.__contains__)
+    with opened(tmp_path, 20, delete=True) as session:
+        session.step()
+        assert caplog.text.count("tried again") == 8
+        session.step()
+        assert below(tmp_path / "in") == [f"day=0/{number:03}.parquet" for number in range(0, 40, 2)]
+        for _ in range(10):
+            session.step()
+        check_read(session, 40)
+    assert caplog.text.count("tried again") == 20
+
+
+def test_a_file_that_fails_is_tried_less_and_less_often() -> None:
+    file, turns = SourceFile("/in/a", 1, 1), []
+    leaving = LeavingFiles([file])
+    for turn in range(1, 200):
+        if leaving.take():
+            turns.append(turn)
+            assert leaving.put_back({file: "full"}, []) == ([file] if turn == 1 else [])
+        assert list(leaving) == [file]
+    assert turns == [1, 2, 4, 8, 16, 32, 64, 128, 192]
+
+
+def test_what_was_not_tried_comes_behind_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaving_module, "AT_ONCE", 5)
+    files = [SourceFile(f"/in/{number}", 1, 1) for number in range(9)]
+    leaving = LeavingFiles(files[:7])
+    assert leaving.take() == files[:5]
+    assert leaving.put_back({files[0]: "full", files[1]: "full"}, files[3:5]) == files[:2]
+    assert leaving.take() == [*files[5:7], *files[3:5], files[0]]
+    assert leaving.put_back({files[3]: "full"}, [files[0]]) == [files[3]]
+    leaving.add(files[7:])
+    monkeypatch.setattr(leaving_module, "AT_ONCE", 1)
+    assert leaving.take(2) == [*files[7:], files[0]]
+    assert not leaving.put_back({}, [])
+    monkeypatch.undo()
+    assert leaving.take() == [files[1], files[3]]
+    assert not leaving.put_back({}, [])
+    assert len(leaving) == 0
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_an_old_run_moves_its_files_some_in_each_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: dict[str, Any]
+) -> None:
+    """An opening takes no longer for the files of years, and each folder is made durable once, not for each file."""
+    for number in range(60):
+        put(tmp_path, number)
+    with opened(tmp_path, 10) as session:
+        session.process()
+    monkeypatch.setattr(leaving_module, "AT_ONCE", 10)
+    synced: list[str] = []
+    sync = os.fsync
+
+    def syncing(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    with opened(tmp_path, **way) as session:
+        left = 60 - 10 - 10
+        assert len(below(tmp_path / "in")) == left
+        while left:
+            for folder in ("in", "kept") if "archive" in way else ("in",):
+                for day in (0, 1):
+                    assert synced.count(str(tmp_path / folder / f"day={day}")) == 1
+            synced.clear()
+            session.step()
+            left -= 10
+            assert len(below(tmp_path / "in")) == left
+        session.step()
+        assert known(tmp_path) == 0
+        put(tmp_path, 60)
+        session.process()
+        check_read(session, 61)
+
+
 def test_what_could_not_leave_and_is_out_of_sight_is_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not known to have left: it may come back."""
     paths = [put(tmp_path, number) for number in range(2)]
     with opened(tmp_path, None, delete=True) as session, monkeypatch.context() as full:
-        unlink = os.unlink
-
-        def failing(path: Any, *, dir_fd: int | None = None) -> None:
-            if dir_fd is not None and path == paths[0].name:
-                raise OSError(errno.EACCES, "not yours")
-            unlink(path, dir_fd=dir_fd)
-
-        full.setattr(os, "unlink", failing)
+        refuse(full, paths[0].name.__eq__)
         session.process()
     paths[0].rename(tmp_path / "hidden")
     with opened(tmp_path, None, delete=True) as session:
@@ -401,6 +525,105 @@ def test_a_file_that_is_written_again_while_it_leaves_stays(
     assert path.stat().st_size != before.st_size or path.stat().st_ino != before.st_ino
     assert below(tmp_path / "in") == ["day=0/000.parquet"]
     assert known(tmp_path) == 1
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("crashing", [False, True])
+def test_a_file_that_is_written_again_before_it_is_read_leaves(
+    tmp_path: Path, way: dict[str, Any], *, crashing: bool
+) -> None:
+    path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
+
+    def write_again() -> None:
+        put(tmp_path, 8, path.name)
+
+    store.failpoints.arm("batch-after-intent", write_again)
+    if crashing:
+        store.failpoints.arm("commit-before-gc", crash)
+        with pytest.raises(SimulatedCrash):
+            opened(tmp_path, store=store, **way).step()
+    with opened(tmp_path, store=LocalStore(tmp_path / "state") if crashing else store, **way) as session:
+        session.step()
+        session.step()
+        assert session.counts["E"].rows_in == 1
+    assert below(tmp_path / "in") == []
+    assert known(tmp_path) == 0
+
+
+def replaced_as_it_leaves(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """In the moment in which the file is taken from its name, another one is renamed to it."""
+    unlink, rename, other = os.unlink, os.rename, path.with_name(".other")
+    pl.DataFrame({"n": [8], "t": [8]}).write_parquet(other)
+
+    def unlinking(name: Any, *, dir_fd: int | None = None) -> None:
+        if name == path.name and other.exists():
+            rename(other, path)
+        unlink(name, dir_fd=dir_fd)
+
+    def renaming(name: Any, target: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
+        if name == path.name and other.exists():
+            rename(other, path)
+        rename(name, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "unlink", unlinking)
+    monkeypatch.setattr(os, "rename", renaming)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_comes_in_the_moment_in_which_another_leaves_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: dict[str, Any], *, links: bool
+) -> None:
+    path = put(tmp_path, 0)
+    replaced_as_it_leaves(monkeypatch, path)
+    if not links:
+        in_another_file_system(monkeypatch, among_themselves=False)
+    with opened(tmp_path, **way) as session:
+        session.step()
+    assert pl.read_parquet(path)["n"].to_list() == [8]
+    assert below(tmp_path / "in") == ["day=0/000.parquet"]
+
+
+def test_of_two_files_that_come_in_that_moment_none_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
+    replaced_as_it_leaves(monkeypatch, path)
+    store.failpoints.arm("put-away-aside", lambda: path.write_text("the third"))
+    with opened(tmp_path, store=store, delete=True) as session:
+        session.step()
+    (hidden,) = [one for one in path.parent.iterdir() if one != path]
+    assert path.read_text() == "the third"
+    assert pl.read_parquet(hidden)["n"].to_list() == [8]
+    assert f"{path} was replaced twice while it was put away: {hidden} was there in between" in caplog.text
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_a_name_is_free_although_the_run_died_as_its_file_left(tmp_path: Path, way: dict[str, Any]) -> None:
+    path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
+    store.failpoints.arm("put-away-aside", crash)
+    with pytest.raises(SimulatedCrash):
+        opened(tmp_path, store=store, **way).step()
+    put(tmp_path, 8, path.name)
+    with opened(tmp_path, **way) as session:
+        session.process()
+        check_read(session, 2)
+    assert below(tmp_path / "in") == []
+
+
+def test_a_run_that_died_with_another_file_taken_aside_puts_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
+    store.failpoints.arm("put-away-aside", crash)
+    with monkeypatch.context() as moment:
+        replaced_as_it_leaves(moment, path)
+        with pytest.raises(SimulatedCrash):
+            opened(tmp_path, store=store, delete=True).step()
+    assert not path.exists()
+    with opened(tmp_path, delete=True):
+        assert pl.read_parquet(path)["n"].to_list() == [8]
+        assert below(tmp_path / "in") == ["day=0/000.parquet"]
 
 
 def test_a_directory_that_is_not_there_for_a_while(tmp_path: Path) -> None:

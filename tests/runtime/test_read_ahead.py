@@ -22,6 +22,7 @@ from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import FoundFiles, Setup
 from tidegate.runtime.ingest import inputs
+from tidegate.runtime.state.store.local import LocalStore
 
 readings = tg.stream("R", "k bigint, t bigint", progress="t")
 program = tg.program(Found=readings.where(readings.k > 0))
@@ -45,7 +46,6 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         return original(path, *rest)
 
     monkeypatch.setattr(inputs, "read_file", reading)
-    monkeypatch.setattr(read_ahead, "read_file", reading)
     return found
 
 
@@ -90,6 +90,21 @@ def test_a_file_that_is_written_again_before_its_batch_is_read_again(
         one.process()
         assert [row["k"] for row in one.results("Found")] == [1, 7, 1]
     assert reads.count(("001", HERE)) == 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_file_that_is_written_again_before_it_is_read_counts_as_it_was_read(tmp_path: Path, threads: int) -> None:
+    """Its rows are in the results, so it is not told as changed, now or by a later run."""
+    for number in range(3):
+        written(tmp_path / "in", number)
+    store = LocalStore(tmp_path / "state")
+    store.failpoints.arm("batch-after-intent", lambda: os.utime(written(tmp_path / "in", 1, k=2), ns=(0, 1)))
+    sources = {"R": parquet(tmp_path / "in", delay=0, bounded=True)}
+    for _ in range(2):
+        with Session(program.facts, store, sources=sources, options=RunOptions(threads=threads)) as one:
+            one.step()
+            one.step()
+            assert sorted((row["t"], row["k"]) for row in one.results("Found")) == [(0, 1), (1, 2), (2, 1)]
 
 
 def test_more_than_there_is_room_for_is_read_in_its_turn(

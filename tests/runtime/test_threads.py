@@ -20,6 +20,7 @@ from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.ingest import ingest as intake
 from tidegate.runtime.ingest.inputs import Arrivals, shares
+from tidegate.runtime.state.store.local import LocalStore
 
 readings = tg.stream("R", "k bigint, t bigint, x bigint", progress="t")
 
@@ -134,6 +135,21 @@ def test_shares_follow_each_other_and_are_of_like_size(tmp_path: Path) -> None:
     assert shares(all_of_it, 1) == [all_of_it]
     assert len(shares(all_of_it, 50)) == len(paths)
     assert shares(pushed, 4) == [pushed]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_file_that_vanishes_before_it_is_read_is_told_as_one_that_cannot_be_read(
+    tmp_path: Path, threads: int
+) -> None:
+    written(tmp_path / "in", random.Random(0), 4, 0)
+    store, vanishing = LocalStore(tmp_path / "state"), tmp_path / "in" / "001.parquet"
+    store.failpoints.arm("batch-after-intent", vanishing.unlink)
+    given = {"R": parquet(tmp_path / "in", delay=0, bounded=True)}
+    with Session(program().facts, store, sources=given, options=RunOptions(threads=threads)) as session:
+        with pytest.raises(QueryError, match=f"TG412 .*{vanishing} cannot be read as parquet"):
+            session.step()
+        session.step()
+        assert session.counts["R"].rows_in > 0
 
 
 def test_a_number_of_threads_is_a_whole_one(tmp_path: Path) -> None:

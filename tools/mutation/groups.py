@@ -230,7 +230,7 @@ GROUPS = (
     ),
     Group(
         "files",
-        (f"{STATE}/inputs/put_away.py", f"{STATE}/inputs/consumed.py"),
+        (f"{STATE}/inputs/put_away.py", f"{STATE}/inputs/leaving.py", f"{STATE}/inputs/consumed.py"),
         ("tests/runtime/test_put_away.py", "tests/runtime/state/test_consumed.py"),
     ),
     Group(

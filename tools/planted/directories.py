@@ -5,12 +5,18 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 DIRECTORY = "runtime/connectors/directory.py"
+WAITING = "runtime/connectors/waiting.py"
 WATCH = "runtime/connectors/watch.py"
 CONSUMED = "runtime/state/inputs/consumed.py"
 
 GROUP = Group(
     "directories",
-    ("tests/runtime/test_directory.py", "tests/runtime/state/test_consumed.py", "tests/runtime/test_bad_files.py"),
+    (
+        "tests/runtime/test_directory.py",
+        "tests/runtime/test_waiting.py",
+        "tests/runtime/state/test_consumed.py",
+        "tests/runtime/test_bad_files.py",
+    ),
     (
         bug(
             "a folder is watched but not listed",
@@ -27,26 +33,81 @@ GROUP = Group(
         bug(
             "files below folders that have gone wait still",
             DIRECTORY,
-            "self._judge([*there, *gone])",
-            "self._judge(there)",
+            "self._judge([*unread, *gone])",
+            "self._judge(unread)",
+        ),
+        bug(
+            "folders that have gone are remembered",
+            DIRECTORY,
+            "        self._folders = {folder: self._folders[folder] for folder in there}\n",
+            "",
+        ),
+        bug(
+            "folders that are watched are remembered",
+            DIRECTORY,
+            "        if self._watch is None:  # else the system tells of it\n",
+            "        if True:\n",
         ),
         bug(
             "a changed file is told once",
             DIRECTORY,
-            "self.changed |= {change.current.path: change for change in changed}",
-            "pass",
+            "            self.changed[change.current.path] = change\n",
+            "            pass\n",
+        ),
+        bug(
+            "files that changed are asked for at each look",
+            DIRECTORY,
+            "while self.changed and self.changed.keys().isdisjoint(self._judged):",
+            "while any(path not in self._judged for path in self.changed):",
+        ),
+        bug(
+            "files that are mended are told as changed",
+            DIRECTORY,
+            "            count *= 2\n",
+            "            break\n",
+        ),
+        bug(
+            "a whole look tells again of what changed",
+            DIRECTORY,
+            "{path: change for path, change in self.changed.items() if path not in self._untold}",
+            "{}",
         ),
         bug(
             "files are taken as they were found, not as they are",
             DIRECTORY,
-            "self._judge([file.path for file in order[:first] if file.path not in self._judged])",
-            "pass",
+            "        self._look_at_first(first)\n",
+            "",
+        ),
+        bug("what was read is in order still", WAITING, "return self._by_path.get(file.path) is file", "return True"),
+        bug(
+            "a file that comes is the last one",
+            WAITING,
+            "insort(self._order, file, self._start, key=OLDEST_FIRST)",
+            "self._order.append(file)",
         ),
         bug(
-            "what was read is in order still",
-            DIRECTORY,
-            "                del self._order[: len(gone)]\n",
-            "                pass\n",
+            "all files are sorted whenever one comes",
+            WAITING,
+            "if len(new) * _SHARE < len(self._order):",
+            "if False:",
+        ),
+        bug(
+            "what was read is passed over in each batch",
+            WAITING,
+            "while self._start < len(self._order) and",
+            "while False and",
+        ),
+        bug(
+            "what a batch reads is read ahead for the next",
+            WAITING,
+            "(file for file in self if file not in but) if but else iter(self)",
+            "iter(self)",
+        ),
+        bug(
+            "a batch reads a directory to its end",
+            WAITING,
+            "return len(self) > sum(file in self for file in set(files))",
+            "return False",
         ),
         bug(
             "a folder's time counts at once",

@@ -9,7 +9,7 @@ OWN = "runtime/state/store/own_files.py"
 
 GROUP = Group(
     "foreign",
-    ("tests/runtime/state/test_foreign.py",),
+    ("tests/runtime/state/test_foreign.py", "tests/runtime/state/test_store.py"),
     (
         bug("every file is listed", LOCAL, "if regular and is_own(path))", "if regular)"),
         bug("every file can be deleted", LOCAL, "self._place(check_own(path))", "self._place(path)"),
@@ -43,10 +43,46 @@ GROUP = Group(
             "        if False:\n",
         ),
         bug(
-            "a link in the place of a result's copy",
+            "a copy takes the place of a result",
             LOCAL,
-            "        if copy.is_symlink():\n",
-            "        if False:\n",
+            "        os.link(copy, final)\n",
+            "        os.rename(copy, final)\n",
+        ),
+        bug(
+            "a copy that is renamed takes the place of a result",
+            LOCAL,
+            "renamed(copy, final, NO_REPLACE)",
+            "renamed(copy, final, 0)",
+        ),
+        bug(
+            "a copy takes the place of a result where nothing else can be done",
+            LOCAL,
+            "is_free = not os.path.lexists(final)",
+            "is_free = True",
+        ),
+        bug(
+            "two writers make one copy",
+            LOCAL,
+            'final.with_name(f".{final.name}.{uuid.uuid4().hex}.tmp")',
+            'final.with_name(f".{final.name}.tmp")',
+        ),
+        bug(
+            "a copy that is being made is swept",
+            LOCAL,
+            "                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+            "",
+        ),
+        bug(
+            "copies that a crash left stay",
+            LOCAL,
+            "        self._sweep_copies(final.parent)\n",
+            "",
+        ),
+        bug(
+            "a copy that fails stays",
+            LOCAL,
+            "        except (OSError, MemoryError, StateError):\n            copy.unlink(missing_ok=True)\n",
+            "        except (OSError, MemoryError, StateError):\n            pass\n",
         ),
         bug(
             "somebody else's tmp is no matter",

@@ -22,7 +22,12 @@ GROUP = Group(
             "progress.inputs, clock, work.waiting)",
             "progress.inputs, clock)",
         ),
-        bug("what a batch reads waits still", SETUP, "any(file not in now for file", "any(True for file"),
+        bug(
+            "what a batch reads waits still",
+            SETUP,
+            "files.has_others(reading.get(name, ()))",
+            "files.has_others(())",
+        ),
         bug(
             "files that were read wait still",
             SETUP,
@@ -31,9 +36,9 @@ GROUP = Group(
         ),
         bug(
             "of many files the first alone waits",
-            SETUP,
-            "reversed(unread))",
-            "unread[:1])",
+            "runtime/connectors/waiting.py",
+            "return len(self) > sum(file in self for file in set(files))",
+            "return any(file not in set(files) for file in self.first(1))",
         ),
         bug(
             "silent a tick too soon",

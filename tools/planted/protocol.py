@@ -126,6 +126,8 @@ GROUP = Group(
     (
         "tests/runtime/faults/test_failpoints.py::test_a_run_that_crashes_in_every_batch_and_every_recovery",
         "tests/runtime/state/test_checkpoint.py::test_the_manifest_alone_keeps_writers_apart",
+        "tests/runtime/state/test_checkpoint.py::test_without_locks_no_file_of_the_next_batch_is_swept",
+        "tests/runtime/state/test_checkpoint.py::test_without_locks_leftovers_of_committed_batches_are_swept",
         "tests/runtime/faults/test_storage.py::test_a_disk_that_fails",
     ),
     (
@@ -146,6 +148,24 @@ GROUP = Group(
             "runtime/state/checkpoint.py",
             "            if not store.create_exclusive(manifest_path(manifest.seq), content, after=batch.hasty):\n",
             "            store.create_exclusive(manifest_path(manifest.seq), content, after=batch.hasty)\n            if False:\n",
+        ),
+        bug(
+            "without locks files of the next batch are swept",
+            "runtime/state/checkpoint.py",
+            "running=not self._lock.guaranteed)",
+            "running=False)",
+        ),
+        bug(
+            "without locks leftovers stay until the next start",
+            "runtime/state/checkpoint.py",
+            "        if self._retained[-1].seq % _SWEEP_EVERY == 0:\n",
+            "        if self._lock.guaranteed and self._retained[-1].seq % _SWEEP_EVERY == 0:\n",
+        ),
+        bug(
+            "without locks leftovers stay at a start",
+            "runtime/state/checkpoint.py",
+            "            self.swept = delete_leftovers(",
+            "            self.swept = self._lock.guaranteed and delete_leftovers(",
         ),
         bug(
             "the sweep takes state for leftovers",

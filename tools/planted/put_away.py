@@ -7,6 +7,7 @@ from tools.planted.bugs import Bug, Group, Patch, bug
 AWAY = "runtime/state/inputs/put_away.py"
 CHECKPOINT = "runtime/state/checkpoint.py"
 POSITIONS = "runtime/state/inputs/positions.py"
+LEAVING = "runtime/state/inputs/leaving.py"
 
 GROUP = Group(
     "files that leave",
@@ -15,20 +16,20 @@ GROUP = Group(
         bug(
             "a file leaves in whatever version it is",
             AWAY,
-            "if (status.st_size, status.st_mtime_ns) != (file.size, file.mtime_ns):",
-            "if False:",
+            "    return (status.st_size, status.st_mtime_ns) == (file.size, file.mtime_ns)\n\n\ndef _removed",
+            "    return True\n\n\ndef _removed",
         ),
         bug(
             "a file leaves that was written again while it was archived",
             AWAY,
-            "if _version(now) != _version(status):",
+            "if _version(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != _version(status):",
             "if False:",
         ),
         bug(
             "links leave",
             AWAY,
-            "            if not stat.S_ISREG(status.st_mode):\n                _logger",
-            "            if False:\n                _logger",
+            "    if not stat.S_ISREG(status.st_mode):\n        _logger",
+            "    if False:\n        _logger",
         ),
         bug("links on the way are followed", AWAY, "_FOLDER | os.O_NOFOLLOW, dir_fd", "_FOLDER, dir_fd"),
         bug(
@@ -46,8 +47,8 @@ GROUP = Group(
         bug(
             "a file that can not be seen has left",
             AWAY,
-            'return "gone" if known or archived else "kept"',
-            'return "gone"',
+            "if file in known or (rule.archive is not None and _is_archived(rule.archive, folders, file)):",
+            "if True:",
         ),
         bug("numbers in the archive are tried one by one", AWAY, "max(1, 2 * used)", "used + 1"),
         bug(
@@ -56,8 +57,98 @@ GROUP = Group(
             "    while free != used + 1:\n",
             "    while not free:\n",
         ),
-        bug("what fails is never tried again", AWAY, '        elif outcome == "failed":\n', "        elif False:\n"),
-        bug("every failure is tried", AWAY, "if failures == _FAILURES:", "if False:"),
+        bug(
+            "the name of a copy has that of the file in it",
+            AWAY,
+            'f".tidegate-{_digest(_name(file), file.size, file.mtime_ns)}"',
+            'f".{_name(file)}.tidegate-{file.size}-{file.mtime_ns}"',
+        ),
+        bug(
+            "a number makes a name too long",
+            AWAY,
+            'if len(os.fsencode(f"{stem}.{number}{ending}")) <= _MOST_OF_A_NAME:',
+            "if True:",
+        ),
+        bug("what fails is never tried again", LEAVING, "        for file in failed:\n", "        for file in ():\n"),
+        bug(
+            "what fails is in the way of all others",
+            LEAVING,
+            "heapq.heappush(self._again, (self._turn + min(2**failures, _MOST_TURNS), file))",
+            "self._waiting.appendleft(file)",
+        ),
+        bug("what fails is tried in each batch", LEAVING, "min(2**failures, _MOST_TURNS)", "1"),
+        bug(
+            "each failure of a file is told",
+            LEAVING,
+            "first = [file for file in failed if file not in self._failures]",
+            "first = [*failed]",
+        ),
+        bug(
+            "every failure of a folder is tried",
+            AWAY,
+            "min(len(done.failed) + _FAILURES, _MOST_FAILURES)",
+            "_MOST_FAILURES",
+        ),
+        bug(
+            "every folder that fails is tried",
+            AWAY,
+            "min(len(done.failed) + _FAILURES, _MOST_FAILURES)",
+            "len(done.failed) + _FAILURES",
+        ),
+        bug(
+            "what was not tried is in the way of all others",
+            LEAVING,
+            "self._waiting.extend(file for file in untried if file not in self._failures)",
+            "self._waiting.extendleft(file for file in untried if file not in self._failures)",
+        ),
+        bug("all that failed is tried at once", LEAVING, " and len(files) < most:", ":"),
+        bug(
+            "the files of an old run move at once", LEAVING, "range(min(most, len(self._waiting)))", "[*self._waiting]"
+        ),
+        bug("the files of a batch wait for those of an old run", LEAVING, "most = AT_ONCE + new", "most = AT_ONCE"),
+        bug(
+            "what is archived is removed before the archive is durable",
+            AWAY,
+            "                sync_opened(archive)\n",
+            "                pass\n",
+        ),
+        bug(
+            "another file that was taken aside stays there",
+            AWAY,
+            "            _put_back(folder, file)\n            return False\n",
+            "            return False\n",
+        ),
+        bug(
+            "a start leaves another file aside",
+            AWAY,
+            "                        _put_back(folder, file)\n",
+            "                        pass\n",
+        ),
+        bug(
+            "what was taken aside is looked for where nothing has its name",
+            AWAY,
+            "        with suppress(FileNotFoundError):\n            return aside, os",
+            "        with suppress(FileNotFoundError):\n            raise FileNotFoundError\n            return aside, os",
+        ),
+        bug(
+            "what was taken aside is not looked for",
+            AWAY,
+            "    except FileNotFoundError:\n        return aside, os.stat(aside, dir_fd=folder, follow_symlinks=False)\n",
+            "    except FileNotFoundError:\n        raise\n",
+        ),
+        bug(
+            "what is put back takes the place of what came",
+            AWAY,
+            "        os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)\n",
+            "        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)\n        return\n",
+        ),
+        bug(
+            "a start looks for files as they were offered",
+            CHECKPOINT,
+            "return offer.as_read({(source, file.path): file for source, files in recent for file in files})",
+            "return offer",
+        ),
+        bug("removals are not durable", AWAY, "            sync_opened(folder)\n", "            pass\n"),
         bug(
             "a copy that fails stays in the archive",
             AWAY,
@@ -77,7 +168,9 @@ GROUP = Group(
             "        self._log.put_away(self._putting_away)\n        if manifest is not None and self._putting_away:",
             "        self._log.put_away(self._putting_away)\n        if False:",
         ),
-        bug("a restart does not know what has left", CHECKPOINT, "known = read if done else ()", "known = ()"),
+        bug(
+            "a restart does not know what has left", CHECKPOINT, "failpoints, read if done else ())", "failpoints, ())"
+        ),
         Bug(
             "files leave without their batch",
             (
@@ -90,7 +183,7 @@ GROUP = Group(
                 ),
                 Patch(
                     CHECKPOINT,
-                    "        self._log.accept(batch.intent.offer, manifest.positions)\n        self.manifest,",
+                    "        self._log.accept(batch.read, manifest.positions)\n        self.manifest,",
                     "        self.manifest,",
                 ),
             ),

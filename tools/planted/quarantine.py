@@ -65,20 +65,20 @@ GROUP = Group(
         bug(
             "a touched file stops a run that sets bad files aside",
             "runtime/engines/setup.py",
-            'if self.options[file.source].on_bad_file == "fail":',
+            'if self.options[source].on_bad_file == "fail":',
             "if True:",
         ),
         bug(
             "files that changed are passed over in silence",
             "runtime/engines/notices.py",
-            "if new and (not before or count >= due_after(before)) else ()",
-            "if False else ()",
+            "return new > 0 and (not before or count >= due_after(before))",
+            "return False",
         ),
         bug(
             "a file that changed is told of at each look",
-            "runtime/engines/notices.py",
-            "if file not in known]",
-            "if True]",
+            "runtime/connectors/directory.py",
+            "if change != before[change.current.path]:",
+            "if True:",
         ),
     ),
 )

@@ -48,10 +48,22 @@ GROUP = Group(
             "zip(paths, part, strict=True) if i in (number, number - 1)",
         ),
         bug(
+            "a file counts as read in the version that was offered",
+            "runtime/state/batch.py",
+            "return self.intent.offer.as_read(self._read)",
+            "return self.intent.offer",
+        ),
+        bug(
+            "how large a file is says that it has gone",
+            "runtime/ingest/inputs.py",
+            "    try:\n        return os.path.getsize(path)\n    except OSError:\n        return 0\n",
+            "    return os.path.getsize(path)\n",
+        ),
+        bug(
             "files of this batch are read ahead",
             "runtime/engines/embedded/file_polling.py",
-            "tuple(file for file in files if file not in now)",
-            "tuple(files)",
+            "files.first(self._per_batch(name), set(before.get(name, ())))",
+            "files.first(self._per_batch(name))",
         ),
         bug(
             "what was read ahead stands for a file that was written again",

@@ -6,6 +6,7 @@ from tools.planted.bugs import Group, bug
 
 WHICH = "runtime/engines/spark/input/which_files.py"
 RUN = "runtime/engines/spark/run.py"
+CALLS = "runtime/engines/spark/calls.py"
 
 GROUP = Group(
     "which files",
@@ -24,8 +25,8 @@ GROUP = Group(
             "{name: tuple(one.data.found()) for name, one in self.setup.sources.items()}",
             loops=True,
         ),
-        bug("a batch reads all files", WHICH, "        if self.at_once:\n", "        if True:\n"),
-        bug("one batch does not read all files", WHICH, "        if self.at_once:\n", "        if False:\n"),
+        bug("a batch reads all files", WHICH, "None if self.at_once else", "None if True else"),
+        bug("one batch does not read all files", WHICH, "None if self.at_once else", "None if False else"),
         bug(
             "a run over what is there goes on while files come",
             WHICH,
@@ -81,6 +82,30 @@ GROUP = Group(
             "        if False:\n",
         ),
         bug(
+            "the last instant that was called before the end of a stream goes on Spark",
+            CALLS,
+            "return part.stream, part.attribute, isinstance(part.value, int)",
+            "return part.stream, part.attribute, True",
+        ),
+        bug(
+            "a call goes on Spark of which later ones cover a part",
+            CALLS,
+            "if all(part.value < greatest[_kind(part)] for part in parts)",
+            "if any(part.value < greatest[_kind(part)] for part in parts)",
+        ),
+        bug(
+            "calls that later ones cover stay on Spark",
+            CALLS,
+            "if all(part.value < greatest[_kind(part)] for part in parts)",
+            "if False",
+        ),
+        bug(
+            "which version of a file a worker has read is not told",
+            "runtime/engines/spark/executor.py",
+            '        batch.read_as(summary["stream"], [SourceFile(*file) for file in summary["read"]])\n',
+            "",
+        ),
+        bug(
             "a call that waits after a batch that was skipped",
             RUN,
             " or (skipped and self.calls.are_waiting())\n",
@@ -91,8 +116,8 @@ GROUP = Group(
         bug(
             "a file that was written again is not noticed",
             "runtime/engines/setup.py",
-            "        self._check_unchanged([change for d in self.directories.values() for change in d.changed.values()])\n",
-            "",
+            "            self._check_unchanged(name, directory.changed.values())\n",
+            "            pass\n",
         ),
         bug(
             "rows that the checkpoint keeps have an age",

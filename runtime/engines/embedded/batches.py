@@ -16,7 +16,7 @@ from tidegate.runtime.engines.embedded.file_polling import FilePolling
 from tidegate.runtime.engines.embedded.pending_input import PendingInput
 from tidegate.runtime.engines.notices import Notices
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.engines.setup import FoundFiles, Setup
+from tidegate.runtime.engines.setup import Setup, UnreadFiles
 from tidegate.runtime.inspect.live_display import LiveDisplay
 from tidegate.runtime.state.inputs.positions import Offer
 from tidegate.runtime.state.manifest import Engine
@@ -75,11 +75,11 @@ class SessionBatches:
                     "TG416", "this session is closed", hint="open a new one on the same checkpoint: it goes on"
                 )
 
-    def unread(self) -> FoundFiles:
+    def unread(self) -> UnreadFiles:
         self.check_open()
         return self.polling.unread()
 
-    def step(self, fresh: FoundFiles, *, ahead: bool) -> BatchReport:
+    def step(self, fresh: UnreadFiles, *, ahead: bool) -> BatchReport:
         """One batch over files that were not read yet; with `ahead` another follows, its files are read meanwhile."""
         self.is_running = True
         try:
@@ -91,7 +91,7 @@ class SessionBatches:
         self.notices.after(report, self.runner.state.counts)
         return report
 
-    def _committed(self, fresh: FoundFiles, ahead: bool) -> BatchReport:
+    def _committed(self, fresh: UnreadFiles, ahead: bool) -> BatchReport:
         setup, given = self.setup, self.given
         files = self.polling.for_one_batch(fresh, setup.checkpoint.next_seq)
         offer = Offer(files=files, pushed=given.digest())
@@ -115,7 +115,7 @@ class SessionBatches:
     def process(self, display: LiveDisplay) -> Reports:
         """Batches until nothing pushed and no unread file is left; at least one."""
         reports: deque[BatchReport] = deque(maxlen=KEPT_REPORTS)
-        fresh: FoundFiles = {}
+        fresh: UnreadFiles = {}
         while True:
             if self.polling.is_due(fresh):
                 self.check_open()

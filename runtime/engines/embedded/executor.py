@@ -33,7 +33,7 @@ from tidegate.runtime.ingest.ingest import (
     is_judged_in_order,
     load_remembered,
 )
-from tidegate.runtime.ingest.inputs import bytes_of, shares
+from tidegate.runtime.ingest.inputs import Arrivals, bytes_of, shares
 from tidegate.runtime.ordered.operators import Operators
 from tidegate.runtime.plan.steps import QueryPlan
 from tidegate.runtime.rows import as_frame
@@ -96,6 +96,8 @@ class EmbeddedExecutor:
         for name, arrivals in work.arrivals.items():
             intake, options = intakes[name], self.options[name]
             rows = self._ingested(name, arrivals, intake, options)
+            if isinstance(arrivals, Arrivals):
+                batch.read_as(name, arrivals.read.values())
             if rows.quarantine:
                 batch.quarantine(rows.quarantine.table())
             segments = {

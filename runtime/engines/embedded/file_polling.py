@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from tidegate.runtime.engines.file_density import estimate
 from tidegate.runtime.engines.notices import Notices
 from tidegate.runtime.engines.read_ahead import ReadAhead
-from tidegate.runtime.engines.setup import FoundFiles, Setup
+from tidegate.runtime.engines.setup import FoundFiles, Setup, UnreadFiles
 from tidegate.runtime.ingest.ingest import Arrival
 from tidegate.runtime.ingest.inputs import Arrivals
 from tidegate.runtime.state.inputs.positions import Offer
@@ -32,39 +33,39 @@ class FilePolling:
     _looked: float = 0.0
     """When the last look began and ended."""
 
-    def unread(self) -> FoundFiles:
+    def unread(self) -> UnreadFiles:
         """The files in the directories that were never read; `StateError` where this run may not go on."""
         self.setup.admit(Offer())
         files = self.setup.unread()
         self.notices.looked()
         return files
 
-    def look(self) -> FoundFiles:
+    def look(self) -> UnreadFiles:
         """The same, and from now on it is known how long a look takes."""
         self._began = time.monotonic()
         fresh = self.unread()
         self._looked = time.monotonic()
         return fresh
 
-    def is_due(self, fresh: FoundFiles) -> bool:
+    def is_due(self, fresh: UnreadFiles) -> bool:
         """Whether it is time for a look before the next batch, of which these files are known."""
         return not self._goes_on(fresh) or time.monotonic() - self._looked > _LOOKS_APART * (self._looked - self._began)
 
-    def _goes_on(self, fresh: FoundFiles) -> bool:
+    def _goes_on(self, fresh: UnreadFiles) -> bool:
         """Whether some of these files make the next batch, all of them as they were found, and none are the last of a
         source: what has come since decides whether that ends, or is idle."""
         limits = {name: self._per_batch(name) for name, files in fresh.items() if files}
         if not limits or any(limit is None or limit >= len(fresh[name]) for name, limit in limits.items()):
             return False
-        return all(file.is_as_found() for name, limit in limits.items() for file in fresh[name][:limit])
+        return all(file.is_as_found() for name, limit in limits.items() for file in fresh[name].first(limit))
 
-    def known(self) -> FoundFiles:
+    def known(self) -> UnreadFiles:
         """The files that are left of the last look."""
-        return {name: tuple(directory.waiting) for name, directory in self.setup.directories.items()}
+        return {name: directory.waiting for name, directory in self.setup.directories.items()}
 
-    def for_one_batch(self, fresh: FoundFiles, seq: int) -> FoundFiles:
-        """The files of these that the batch of that number reads."""
-        some = {name: files[: self._per_batch(name)] for name, files in fresh.items()}
+    def for_one_batch(self, fresh: UnreadFiles, seq: int, before: FoundFiles = MappingProxyType({})) -> FoundFiles:
+        """The files of these that the batch of that number reads, where one `before` it reads some."""
+        some = {name: files.first(self._per_batch(name), set(before.get(name, ()))) for name, files in fresh.items()}
         if self.tuner.seconds_a_batch is not None:
             estimate(self.tuner, some)
         return self.tuner.share_of(some, seq)
@@ -79,14 +80,10 @@ class FilePolling:
         self._ahead.drop()
         return arriving
 
-    def read_ahead(self, fresh: FoundFiles, reading: FoundFiles) -> None:
+    def read_ahead(self, fresh: UnreadFiles, reading: FoundFiles) -> None:
         """Begins to read the files of the next batch."""
-        left = {}
-        for name, files in fresh.items():
-            now = set(reading.get(name, ()))
-            left[name] = tuple(file for file in files if file not in now)
         following = self.setup.checkpoint.next_seq + 1
-        for name, files in self.for_one_batch(left, following).items():
+        for name, files in self.for_one_batch(fresh, following, reading).items():
             format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)
             self._ahead.begin(name, files, format_, schema, self.tuner)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
@@ -59,7 +59,7 @@ class ProgressCalls:
     """Calls that no batch has taken up yet, the greatest value per stream and attribute.
 
     Progress only grows, so a batch that is tried again may take up what was called meanwhile: nobody saw its first try.
-    A call's file goes once a committed batch has come as far as it says.
+    A call's file goes once a committed batch has come as far as it says, or others say more.
     `known` are the inputs of the program. `StateError` TG505 for a call that is damaged or not one of this program.
     """
 
@@ -126,11 +126,14 @@ class ProgressCalls:
             ]
             for path in done:
                 del self._files[path]
+        self._delete(done)
+
+    def _delete(self, paths: Iterable[str]) -> None:
         try:
-            for path in done:
+            for path in paths:
                 self._store.delete(path)
         except OSError as error:  # they say nothing new; what stays behind is deleted at the next start
-            _logger.warning("deleting progress calls that were taken up failed: %s", error)
+            _logger.warning("deleting progress calls that say nothing new failed: %s", error)
 
     def are_waiting(self) -> bool:
         """Whether there is a call that no batch has taken up."""
@@ -150,3 +153,23 @@ class ProgressCalls:
             self._store.create_exclusive(path, encode("calls", calls))
         with self._lock:
             self._files[path] = calls.parts
+            covered = self._covered()
+            for path in covered:
+                del self._files[path]
+        self._delete(covered)
+
+    def _covered(self) -> list[str]:
+        """Files of calls of which others say more in every part. Of an input that was then said to have ended the
+        greatest instant stays: see `declared`.
+        """
+        greatest: dict[tuple[str, str, bool], Extended] = {}
+        for part in (part for parts in self._files.values() for part in parts):
+            greatest[_kind(part)] = max(part.value, greatest.get(_kind(part), -INF))
+        return [
+            path for path, parts in self._files.items() if all(part.value < greatest[_kind(part)] for part in parts)
+        ]
+
+
+def _kind(part: Call) -> tuple[str, str, bool]:
+    """The input of a part of a call, and whether it names an instant."""
+    return part.stream, part.attribute, isinstance(part.value, int)

@@ -55,8 +55,7 @@ from tidegate.runtime.eval.columns import spark_schema
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
-from tidegate.runtime.ingest.inputs import neighbouring
-from tidegate.runtime.ingest.raw_rows import Rows
+from tidegate.runtime.ingest.inputs import FileRead, neighbouring
 from tidegate.runtime.ordered.state import Delta, Part, shared_state
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
@@ -66,6 +65,7 @@ from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.codec import parse_plain
 from tidegate.runtime.state.errors import MANIFEST
+from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.state.manifest import KeptRows, SourceCounts
 from tidegate.runtime.state.segments import Segment, read_segments
 from tidegate.runtime.state.store.interface import FileRef
@@ -86,7 +86,7 @@ class StreamOffer:
     files: tuple[FileTask, ...] = ()
     bytes: int = 0
     stored: tuple[Mapping[str, Any], ...] = ()
-    begun: Mapping[str, Future[Rows]] = field(default_factory=dict)
+    begun: Mapping[str, Future[FileRead]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -538,6 +538,7 @@ def _merge_summaries(batch: Batch, summaries: Sequence[Mapping[str, Any]]) -> di
         segments = {buffer: (Segment.from_json(text),) for buffer, text in summary["segments"].items()}
         if summary["quarantine"]:
             batch.adopt_quarantine(Segment.from_json(summary["quarantine"]))
+        batch.read_as(summary["stream"], [SourceFile(*file) for file in summary["read"]])
         result = IngestResult(
             counts,
             summary["greatest"],

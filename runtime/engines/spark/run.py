@@ -23,7 +23,7 @@ from tidegate.runtime.engines.clock import read_clock
 from tidegate.runtime.engines.notices import Notices, RunWarning
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.read_ahead import ReadAhead
-from tidegate.runtime.engines.setup import FoundFiles, Setup
+from tidegate.runtime.engines.setup import FoundFiles, Setup, UnreadFiles
 from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.closing import ClosingCall
 from tidegate.runtime.engines.spark.executor import SparkExecutor, StreamOffer
@@ -248,12 +248,10 @@ class SparkRun:
         self.ahead.drop()
         return arrivals
 
-    def _read_ahead(self, unread: FoundFiles, reading: FoundFiles) -> None:
+    def _read_ahead(self, unread: UnreadFiles, reading: FoundFiles) -> None:
         """Begins to read the files of the next batch, if the driver is to take them in."""
-        now = {name: set(files) for name, files in reading.items()}
-        left = {name: tuple(f for f in files if f not in now.get(name, ())) for name, files in unread.items()}
         seq = self.setup.checkpoint.next_seq + 1
-        following = self.selection.next(self.setup, left, self.executor.tuner, seq)
+        following = self.selection.next(self.setup, unread, self.executor.tuner, seq, reading)
         if self.executor.ingests_here(following):
             for name, files in following.items():
                 format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)

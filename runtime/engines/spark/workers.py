@@ -7,7 +7,6 @@ manifest names it.
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
@@ -27,7 +26,7 @@ from tidegate.runtime.eval.columns import to_user_table
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.buffering import absorb
 from tidegate.runtime.ingest.ingest import Arrival, Remembered, ingest_rows, load_remembered
-from tidegate.runtime.ingest.inputs import Arrivals
+from tidegate.runtime.ingest.inputs import Arrivals, size_of
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.rows import Rows, as_frame, as_table
 from tidegate.runtime.state.codec import Json
@@ -123,6 +122,7 @@ class IngestContext:
                 "segments": segments,
                 "first_rejected": rows.first_rejected,
                 "quarantine": refused.to_json() if refused else None,
+                "read": [astuple(file) for file in arrivals.read.values()] if isinstance(arrivals, Arrivals) else [],
             }
         )
 
@@ -151,7 +151,7 @@ def _ingest_task(work: IngestContext, task: FileTask, remembered: dict[str, Reme
     size = 0
     for path in task.paths:
         waiting.append(path)
-        size += os.path.getsize(path)
+        size += size_of(path)
         if size >= FLUSH_BYTES or path == task.paths[-1]:
             yield work.store(task.stream, Arrivals((), tuple(waiting), task.format, schema), remembered)
             waiting, size = [], 0

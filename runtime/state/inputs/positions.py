@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError, storage_errors
 from tidegate.runtime.state.inputs.consumed import ConsumedFiles, is_text
+from tidegate.runtime.state.inputs.leaving import LeavingFiles
 from tidegate.runtime.state.outputs.beside import READ
 from tidegate.runtime.state.outputs.compaction import parts_of
 from tidegate.runtime.state.outputs.names import result_of
@@ -43,13 +44,18 @@ class SourceFile:
     size: int
     mtime_ns: int
 
+    @staticmethod
+    def found(path: str) -> SourceFile | None:
+        """The file of this path as it is now; None where the file system says nothing of it."""
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None
+        return SourceFile(path, status.st_size, status.st_mtime_ns)
+
     def is_as_found(self) -> bool:
         """Whether the file still has this size and time."""
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return False
-        return (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
+        return SourceFile.found(self.path) == self
 
 
 #: The order in which files are read.
@@ -104,6 +110,15 @@ class Offer:
     def reader(self) -> str:
         return EMBEDDED if self.spark is None else f"spark {self.spark.query_id}"
 
+    def as_read(self, read: Mapping[tuple[str, str], SourceFile]) -> Offer:
+        """The same with files in the versions in which they were read, by source and path: one may have been written
+        again after it was offered.
+        """
+        files = {
+            source: tuple(read.get((source, file.path), file) for file in some) for source, some in self.files.items()
+        }
+        return replace(self, files=files)
+
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
@@ -139,7 +154,7 @@ class PositionLog:
             sizes, mtimes = (rows[name].to_numpy() for name in ("size", "mtime_ns"))
             self._of(source).add_many(rows["path"], sizes, mtimes)
         self._count(positions.recent)
-        self.leaving: dict[str, list[SourceFile]] = {}
+        self.leaving: dict[str, LeavingFiles] = {}
         """Per source whose files are put away those that were read and are to leave."""
         self._gone: set[tuple[str, SourceFile]] = set()
         self._logged: set[tuple[str, SourceFile]] = set()
@@ -147,14 +162,14 @@ class PositionLog:
 
     def put_away(self, sources: Iterable[str]) -> None:
         """Files of these sources leave once they were read; those that were read before, now."""
-        self.leaving = {source: [] for source in sources}
-        for source, rows in self._tables() if self.leaving else ():
-            if source in self.leaving:
-                self.leaving[source] += (SourceFile(*row) for row in rows.drop("source").iter_rows())
-        self._logged = {(source, file) for source, files in self.leaving.items() for file in files}
-        for source, files in self.positions.recent.items():
-            if source in self.leaving:
-                self.leaving[source] += files
+        logged: dict[str, list[SourceFile]] = {source: [] for source in sources}
+        for source, rows in self._tables() if logged else ():
+            if source in logged:
+                logged[source] += (SourceFile(*row) for row in rows.drop("source").iter_rows())
+        self._logged = {(source, file) for source, files in logged.items() for file in files}
+        self.leaving = {source: LeavingFiles(files) for source, files in logged.items()}
+        for source, leaving in self.leaving.items():
+            leaving.add(self.positions.recent.get(source, ()))
 
     def gone(self, source: str, files: Sequence[SourceFile]) -> None:
         """Records that files left their directory, so that a file of such a name is new. The next batch forgets
@@ -273,20 +288,23 @@ class PositionLog:
         """Count what was appended: its batch is committed."""
         self._count(offer.files)
         self.positions = positions
+        self._logged -= self._gone
         self._gone.clear()
         for source in self.leaving.keys() & offer.files.keys():
-            self.leaving[source] += offer.files[source]
+            self.leaving[source].add(offer.files[source])
 
     def _without_gone(self, seq: int, attempt: str) -> tuple[Segment, ...]:
         """The tables of the log, written anew where files in them were put away: those of a source that was not told to
         do so before, or of which that failed for long."""
         if self._gone.isdisjoint(self._logged):
             return self.positions.log
-        rows = [
-            (source, SourceFile(*row)) for source, some in self._tables() for row in some.drop("source").iter_rows()
-        ]
-        kept = [row for row in rows if row not in self._gone]
-        return self._with_table((), _table(kept), seq, attempt) if kept else ()
+        import polars as pl  # here, since explaining a program loads this module, and needs no rows
+
+        table = read_segments(self._store, self.positions.log)
+        gone = pl.DataFrame(_table([*self._gone])).with_columns(gone=True)
+        names = [name for name, _ in _COLUMNS]
+        kept = pl.DataFrame(table).join(gone, on=names, how="left", maintain_order="left")["gone"].is_null()
+        return self._with_table((), table.filter(kept.to_arrow()), seq, attempt) if kept.any() else ()
 
     def _with_table(self, log: tuple[Segment, ...], table: Any, seq: int, attempt: str) -> tuple[Segment, ...]:
         """The tables of the log with one more, into which the last ones go that are small."""

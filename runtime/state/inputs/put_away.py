@@ -1,33 +1,38 @@
 """Files that were read leave their directory once their rows are durable: to an archive, or for good.
 
-A file is put away after the commit of the batch that read it, and only in the version that was read. Whatever was begun
-when a run died is done again by the next start: linked, but not removed yet; copied, but not linked. No link is
+A file is put away after the commit of the batch that read it, and only in the version that was read: it is taken aside
+under a hidden name, and looked at there, since its name may be another file's in any moment. Whatever was begun when a
+run died is done again by the next start: linked, but not removed yet; copied, but not linked; taken aside. No link is
 followed below the directory and the archive, and no file in the archive is ever overwritten.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import logging
 import os
 import shutil
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import BinaryIO, Final, Literal
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final
 
 from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.inputs.positions import SourceFile
-from tidegate.runtime.state.store.local import sync_directory
+from tidegate.runtime.state.store.local import sync_opened
 
-#: Gone: the file is not in the directory any more. Kept: it never will leave it. Failed: it is to be tried again.
-Outcome = Literal["gone", "kept", "failed"]
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OTHER_FILE_SYSTEM: Final = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _CHUNK: Final = 1 << 20
-#: After so many failures the rest waits for the next batch: a full disk fails for each.
+#: Bytes of a name, at most, and those of its ending if it is one that says what the file is.
+_MOST_OF_A_NAME: Final = 255
+_MOST_OF_AN_ENDING: Final = 32
+#: After so many failures the rest of a folder waits for a later batch: what may not be written to fails for each file.
 _FAILURES: Final = 8
+#: After so many, other folders do: a full disk fails for all.
+_MOST_FAILURES: Final = 64
 _logger = logging.getLogger("tidegate.state")
 
 
@@ -41,90 +46,193 @@ class PuttingAway:
     archive: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class PutAway:
+    """What became of files: those that are gone, those that failed with the reason, and those that were not tried after
+    many failures. Others stay for good: a link, or another version.
+    """
+
+    gone: list[SourceFile] = field(default_factory=list)
+    failed: dict[SourceFile, str] = field(default_factory=dict)
+    untried: list[SourceFile] = field(default_factory=list)
+
+    @contextmanager
+    def tried(self, file: SourceFile) -> Iterator[None]:
+        """Notes that a file has failed, where what is done with it does."""
+        try:
+            yield
+        except (OSError, MemoryError) as error:
+            self.failed[file] = str(error) or type(error).__name__
+
+
 def put_away(
     rule: PuttingAway,
     files: Sequence[SourceFile],
     failpoints: Failpoints,
     known: Collection[SourceFile] = (),
-) -> tuple[list[SourceFile], list[SourceFile]]:
-    """Puts files away; gives those that are gone, and those that are to be tried again. Those that are `known` to have
-    left are gone if they are not there.
+) -> PutAway:
+    """Puts files away. Those that are `known` to have left are gone if they are not there.
 
     When it returns, what is gone is so durably: a file that came back after a power failure would be read twice.
     """
-    gone: list[SourceFile] = []
-    left: list[SourceFile] = []
-    failures = 0
-    folders: dict[str, None] = {}
-    for number, file in enumerate(files):
-        if failures == _FAILURES:
-            left += files[number:]
-            break
-        try:
-            outcome = _put_one_away(rule, file, failpoints, file in known)
-        except (OSError, MemoryError) as error:
-            said = str(error) or type(error).__name__
-            _logger.warning("%s was read and could not be put away, which is tried again: %s", file.path, said)
-            outcome, failures = "failed", failures + 1
-        if outcome == "gone":
-            gone.append(file)
-            folders[os.path.dirname(file.path)] = None
-        elif outcome == "failed":
-            left.append(file)
-    for folder in folders:
-        with suppress(FileNotFoundError):
-            sync_directory(folder)
-    return gone, left
+    done = PutAway()
+    by_folder: dict[str, list[SourceFile]] = {}
+    for file in files:
+        by_folder.setdefault(os.path.dirname(file.path), []).append(file)
+    for place, some in by_folder.items():
+        folders = [part for part in os.path.relpath(place, rule.directory).split(os.sep) if part != os.curdir]
+        if os.pardir not in folders:  # else it is behind a link, and not the directory's
+            _put_folder_away(rule, folders, some, failpoints, known, done)
+    return done
 
 
-def _put_one_away(rule: PuttingAway, file: SourceFile, failpoints: Failpoints, known: bool) -> Outcome:
-    *folders, name = os.path.relpath(file.path, rule.directory).split(os.sep)
-    if ".." in (*folders, name):
-        return "kept"  # behind a link: it is not the directory's
+def _put_folder_away(
+    rule: PuttingAway,
+    folders: Sequence[str],
+    files: Sequence[SourceFile],
+    failpoints: Failpoints,
+    known: Collection[SourceFile],
+    done: PutAway,
+) -> None:
+    """Puts files of one folder away: they are archived, then the archive is durable, then they are removed."""
+    ready: list[tuple[SourceFile, str, os.stat_result]] = []
+    gone, most = len(done.gone), min(len(done.failed) + _FAILURES, _MOST_FAILURES)
+    folder: int | None = None
+    archive: int | None = None
+    with ExitStack() as opened:
+        for file in files:
+            if len(done.failed) >= most:
+                done.untried.append(file)
+                continue
+            with done.tried(file):
+                try:
+                    if folder is None:
+                        folder = opened.enter_context(_opened(rule.directory, folders))
+                    name, status = _found(folder, file)
+                except FileNotFoundError:
+                    # Before a crash it may have been put away. It may as well be where nobody sees it now, and come
+                    # back.
+                    if file in known or (rule.archive is not None and _is_archived(rule.archive, folders, file)):
+                        done.gone.append(file)
+                    continue
+                if not _is_as_read(file, status):
+                    if name != _name(file):
+                        _put_back(folder, file)
+                    continue
+                failpoints.hit("put-away-before")
+                if rule.archive is not None:
+                    if archive is None:
+                        archive = opened.enter_context(_opened_archive(rule.archive, folders))
+                    _link(folder, name, archive, file, status)
+                    failpoints.hit("put-away-archived")
+                ready.append((file, name, status))
+        if archive is not None:
+            try:
+                sync_opened(archive)
+            except OSError as error:
+                done.failed.update((file, str(error)) for file, _, _ in ready)
+                ready.clear()
+        for file, name, status in ready:
+            if len(done.failed) >= most:
+                done.untried.append(file)
+                continue
+            with done.tried(file), suppress(FileNotFoundError):  # somebody else has taken it
+                if folder is not None and _removed(folder, file, name, status, failpoints):
+                    done.gone.append(file)
+        if folder is not None and len(done.gone) > gone:
+            sync_opened(folder)
+
+
+def _name(file: SourceFile) -> str:
+    return os.path.basename(file.path)
+
+
+def _aside(file: SourceFile) -> str:
+    """A name that no reader of the folder looks at, for this version of the file alone."""
+    return f".tidegate-{_digest(_name(file), file.size, file.mtime_ns)}"
+
+
+def _found(folder: int, file: SourceFile) -> tuple[str, os.stat_result]:
+    """The name under which a file is in its folder, and what is there: a start that died may have taken it aside."""
+    aside = _aside(file)
     try:
-        with _opened(rule.directory, folders) as folder:
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if not stat.S_ISREG(status.st_mode):
-                _logger.warning("%s was read and stays: it is a link", file.path)
-                return "kept"
-            if (status.st_size, status.st_mtime_ns) != (file.size, file.mtime_ns):
-                return "kept"  # another version: the next batch says so
-            failpoints.hit("put-away-before")
-            if rule.archive is not None:
-                _archive(rule.archive, folders, name, folder, status)
-                failpoints.hit("put-away-archived")
-            now = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if _version(now) != _version(status):
-                return "kept"  # written again while it was archived
-            os.unlink(name, dir_fd=folder)
-            failpoints.hit("put-away-removed")
-            return "gone"
+        status = os.stat(_name(file), dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
-        # Before a crash it may have been put away. It may as well be where nobody sees it now, and come back.
-        archived = rule.archive is not None and _is_archived(rule.archive, folders, name, file)
-        return "gone" if known or archived else "kept"
+        return aside, os.stat(aside, dir_fd=folder, follow_symlinks=False)
+    if (status.st_size, status.st_mtime_ns) != (file.size, file.mtime_ns):
+        with suppress(FileNotFoundError):
+            return aside, os.stat(aside, dir_fd=folder, follow_symlinks=False)
+    return _name(file), status
+
+
+def _is_as_read(file: SourceFile, status: os.stat_result) -> bool:
+    """Whether this is the file that was read: of another version the next batch says so."""
+    if not stat.S_ISREG(status.st_mode):
+        _logger.warning("%s was read and stays: it is a link", file.path)
+        return False
+    return (status.st_size, status.st_mtime_ns) == (file.size, file.mtime_ns)
+
+
+def _removed(folder: int, file: SourceFile, name: str, status: os.stat_result, failpoints: Failpoints) -> bool:
+    """Removes a file from its folder, unless it was written again while it was archived, or another has its name now.
+
+    Whoever renames a file to that name in this moment is not seen before the name is taken away, so what was taken away
+    is looked at.
+    """
+    aside = _aside(file)
+    if name != aside:
+        os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+        failpoints.hit("put-away-aside")
+        if _version(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != _version(status):
+            _put_back(folder, file)
+            return False
+    os.unlink(aside, dir_fd=folder)
+    failpoints.hit("put-away-removed")
+    return True
+
+
+def _put_back(folder: int, file: SourceFile) -> None:
+    """Gives what was taken aside its name again: it is not what was read. It stays where it is if yet another file has
+    come to the name.
+    """
+    name, aside = _name(file), _aside(file)
+    try:
+        os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        there, taken = (os.stat(one, dir_fd=folder, follow_symlinks=False) for one in (name, aside))
+        if not os.path.samestat(there, taken):
+            kept = os.path.join(os.path.dirname(file.path), aside)
+            _logger.warning("%s was replaced twice while it was put away: %s was there in between", file.path, kept)
+            return
+    except OSError as error:
+        if error.errno not in _OTHER_FILE_SYSTEM:
+            raise
+        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)  # a file system without links
+        return
+    os.unlink(aside, dir_fd=folder)
 
 
 def _version(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _archive(top: str, folders: Sequence[str], name: str, folder: int, status: os.stat_result) -> None:
-    try:
-        with _opened(top, folders, make=True) as archive:
-            _link(folder, name, archive, status)
-            os.fsync(archive)
-    except FileNotFoundError as error:  # of the archive, not of the file
-        raise OSError(errno.EIO, f"{top}: {error}") from error
+@contextmanager
+def _opened_archive(top: str, folders: Sequence[str]) -> Iterator[int]:
+    with ExitStack() as opened:
+        try:
+            archive = opened.enter_context(_opened(top, folders, make=True))
+        except FileNotFoundError as error:  # of the archive, not of the file
+            raise OSError(errno.EIO, f"{top}: {error}") from error
+        yield archive
 
 
-def _is_archived(top: str, folders: Sequence[str], name: str, file: SourceFile) -> bool:
+def _is_archived(top: str, folders: Sequence[str], file: SourceFile) -> bool:
     def is_it(_: str, there: os.stat_result) -> bool:
         return stat.S_ISREG(there.st_mode) and (there.st_size, there.st_mtime_ns) == (file.size, file.mtime_ns)
 
     try:
         with _opened(top, folders) as archive:
-            return _place_in(archive, name, is_it)[1]
+            return _place_in(archive, _name(file), is_it)[1]
     except FileNotFoundError:
         return False
 
@@ -136,11 +244,10 @@ def _place_in(archive: int, name: str, is_it: Callable[[str, os.stat_result], bo
     the rest is halved: where n files had the name, log n numbers are looked at. The one that was free before a crash is
     looked at again after it, since all others say what they said.
     """
-    stem, ending = os.path.splitext(name)
     used, free = 0, 0
     while free != used + 1:
         number = (used + free) // 2 if free else max(1, 2 * used)
-        aim = name if number == 1 else f"{stem}.{number}{ending}"
+        aim = _numbered(name, number)
         try:
             there = os.stat(aim, dir_fd=archive, follow_symlinks=False)
         except FileNotFoundError:
@@ -149,13 +256,33 @@ def _place_in(archive: int, name: str, is_it: Callable[[str, os.stat_result], bo
             if is_it(aim, there):
                 return aim, True
             used = number
-    return name if free == 1 else f"{stem}.{free}{ending}", False
+    return _numbered(name, free), False
 
 
-def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
-    """Gives a file a name in the archive: its own, or with a number that is free before the ending."""
+def _numbered(name: str, number: int) -> str:
+    """A name with a number before its ending. Where that is too long, a digest stands for the end of the name."""
+    if number == 1:
+        return name
+    stem, ending = os.path.splitext(name)
+    if len(os.fsencode(f"{stem}.{number}{ending}")) <= _MOST_OF_A_NAME:
+        return f"{stem}.{number}{ending}"
+    if len(os.fsencode(ending)) > _MOST_OF_AN_ENDING:
+        stem, ending = name, ""
+    behind = f"-{_digest(name)}.{number}{ending}"
+    room = _MOST_OF_A_NAME - len(os.fsencode(behind))
+    return os.fsencode(stem)[:room].decode("utf-8", "ignore") + behind
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.blake2s("\0".join(map(str, parts)).encode(), digest_size=16).hexdigest()
+
+
+def _link(folder: int, name: str, archive: int, file: SourceFile, status: os.stat_result) -> None:
+    """Gives what has this name in its folder the file's name in the archive, or one with a number that is free before
+    the ending.
+    """
     source = name, folder
-    copy = f".{name}.tidegate-{status.st_size}-{status.st_mtime_ns}"
+    copy = _aside(file)
     with suppress(FileNotFoundError):
         os.unlink(copy, dir_fd=archive)  # of a start that died while it copied
 
@@ -163,7 +290,7 @@ def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
         return _is_same(folder, name, status, archive, aim, there)
 
     while True:
-        aim, is_there = _place_in(archive, name, is_it)
+        aim, is_there = _place_in(archive, _name(file), is_it)
         if is_there:  # linked or copied before a crash
             break
         try:
@@ -172,7 +299,7 @@ def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
         except FileExistsError:
             continue  # somebody else took it meanwhile
         except OSError as error:
-            if error.errno not in _OTHER_FILE_SYSTEM or source[0] == copy:
+            if error.errno not in _OTHER_FILE_SYSTEM or source[1] == archive:
                 raise
             try:
                 _copy(folder, name, archive, copy, status)
@@ -181,7 +308,7 @@ def _link(folder: int, name: str, archive: int, status: os.stat_result) -> None:
                     os.unlink(copy, dir_fd=archive)  # on a full disk a part of a file is in the way
                 raise
             source = copy, archive
-    if source[0] == copy:
+    if source[1] == archive:
         os.unlink(copy, dir_fd=archive)
 
 

@@ -7,7 +7,6 @@ began before the exchange goes on in it. It is removed `GRACE` seconds later, wi
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
@@ -15,13 +14,14 @@ import re
 import stat
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from tidegate.runtime.state.errors import StateError, storage_errors
 from tidegate.runtime.state.outputs.names import Result, result_of
+from tidegate.runtime.state.store.renaming import EXCHANGE, renamed
 
 FOREIGN: Final = "TG526"  # the directory can not be exchanged for another
 READ: Final = "TG527"  # rows would be read twice
@@ -29,8 +29,6 @@ READ: Final = "TG527"  # rows would be read twice
 UNFINISHED: Final = ".tmp"
 #: Seconds for which a list of names, begun before an exchange, may go on.
 GRACE: Final = 10.0
-_EXCHANGE: Final = 2
-_HERE: Final = -100
 _NAME: Final = re.compile(r"tidegate-[0-9a-f]{32}")
 
 
@@ -67,11 +65,10 @@ def exchange(top: Path, target: Path) -> None:
     `StateError` TG526 where that can not be.
     """
     _same_owner(top, target)
-    call: Callable[..., int] | None = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if call is not None and call(_HERE, os.fsencode(top), _HERE, os.fsencode(target), _EXCHANGE) == 0:
+    number = renamed(top, target, EXCHANGE)
+    if number == 0:
         os.utime(target)  # from now on `sweep` counts, on every file system
         return
-    number = ctypes.get_errno() if call is not None else errno.ENOSYS
     if number in (errno.ENOSYS, errno.EINVAL, errno.EBUSY, errno.EXDEV):
         raise StateError(
             FOREIGN,

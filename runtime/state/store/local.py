@@ -20,9 +20,10 @@ from tidegate.runtime.state.errors import FOREIGN, LOCATION, OUTPUT, STORAGE, WR
 from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.shard_layout import Shard, ShardLayout
 from tidegate.runtime.state.store.interface import FileRef, Lock
-from tidegate.runtime.state.store.own_files import TOP, check_own, is_own
+from tidegate.runtime.state.store.own_files import TOP, check_own, is_copy, is_own
 from tidegate.runtime.state.store.packs import Part, part_of, table_of
 from tidegate.runtime.state.store.paths import check_relative, local_directory
+from tidegate.runtime.state.store.renaming import NO_REPLACE, renamed
 from tidegate.runtime.state.store.sync_threads import SyncThreads
 
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
@@ -45,6 +46,7 @@ class LocalStore:
         self._sync = sync
         self._directories: set[Path] = set()
         self._syncs = SyncThreads()
+        self._swept: set[Path] = set()
 
     @property
     def where(self) -> str:
@@ -273,19 +275,38 @@ class LocalStore:
         self.failpoints.hit("store-publish-linked")
 
     def _publish_copy(self, source: Path, final: Path) -> None:
+        """Copies a result into another file system. It appears whole, and never in the place of another file."""
+        self._sweep_copies(final.parent)
         if os.path.lexists(final):
             self._check_same(source, final)
             return
-        # hidden from readers of the directory, and the same name at every attempt, so that none is left behind
-        copy = final.with_name(f".{final.name}.tmp")
-        if copy.is_symlink():
-            raise linked(str(copy.parent), copy.name)
-        copy.unlink(missing_ok=True)  # of an attempt that a crash ended; never written over, as it may have other names
-        with _reader(source) as reader, copy.open("xb") as writer:
-            shutil.copyfileobj(reader, writer, _CHUNK)
-            self._finish(writer)
-        self.failpoints.hit("store-publish-copied")
-        copy.rename(final)
+        # hidden from readers of the directory, and nobody else's: whoever writes the same result makes a copy, too
+        copy = final.with_name(f".{final.name}.{uuid.uuid4().hex}.tmp")
+        try:
+            with _reader(source) as reader, copy.open("xb") as writer:
+                with suppress(OSError):  # a file system without locks
+                    fcntl.flock(writer, fcntl.LOCK_EX)
+                shutil.copyfileobj(reader, writer, _CHUNK)
+                self._finish(writer)
+                self.failpoints.hit("store-publish-copied")
+                if not _take_name(copy, final):
+                    self._check_same(source, final)
+        except (OSError, MemoryError, StateError):
+            copy.unlink(missing_ok=True)
+            raise
+        copy.unlink(missing_ok=True)
+
+    def _sweep_copies(self, directory: Path) -> None:
+        """Removes copies that a writer left there as it died; those of living ones are locked. A store does it once."""
+        if directory in self._swept:
+            return
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if is_copy(entry.name) and entry.is_file(follow_symlinks=False):
+                    with suppress(OSError), _reader(Path(entry.path)) as file:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        os.unlink(entry.path)
+        self._swept.add(directory)
 
     def target_size(self, target: str) -> int | None:
         try:
@@ -519,12 +540,57 @@ def sync_directory(directory: str | Path) -> None:
     """Makes durable which files are in a directory."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        sync_opened(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_opened(directory: int) -> None:
+    """The same of a directory that is open."""
+    try:
+        os.fsync(directory)
     except OSError as error:
         if error.errno != errno.EINVAL:  # file systems whose directories need no sync say so in this way
             raise
+
+
+def _take_name(copy: Path, final: Path) -> bool:
+    """Gives a whole file its name, as long as no other has it; whether it got it."""
+    try:
+        os.link(copy, final)
+    except FileExistsError:
+        return os.path.samefile(copy, final)  # a network file system can repeat a request that had succeeded
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+    else:
+        return True
+    number = renamed(copy, final, NO_REPLACE)
+    if number in (errno.ENOSYS, errno.EINVAL):
+        return _take_name_alone(copy, final)
+    if number not in (0, errno.EEXIST):
+        raise OSError(number, os.strerror(number), str(final))
+    return number == 0
+
+
+def _take_name_alone(copy: Path, final: Path) -> bool:
+    """The same where a file system can do neither: whoever makes a file beside it may look and rename."""
+    alone = final.with_name(f".{final.name}.publishing")
+    try:
+        os.close(os.open(alone, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+    except FileExistsError:
+        raise StateError(
+            OUTPUT,
+            f"{final} is being published by another run",
+            hint=f"let that run end; where there is none, one died as it published: delete {alone}",
+        ) from None
+    try:
+        is_free = not os.path.lexists(final)
+        if is_free:
+            os.rename(copy, final)
+        return is_free
     finally:
-        os.close(descriptor)
+        os.unlink(alone)
 
 
 def _sync_file(path: Path) -> None:

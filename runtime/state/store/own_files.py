@@ -15,7 +15,9 @@ from tidegate.runtime.state.store.paths import check_relative
 _SLUG: Final = r"[A-Za-z0-9_-]{1,60}"  # see `paths.slug`
 _STATE: Final = rf"{_SLUG}/\d{{10,}}-[A-Za-z0-9_]{{1,40}}-[0-9a-f]{{32}}\.parquet"  # see `segments.new_path`
 _RESULT: Final = rf"part-\d{{10}}-(?:to-\d{{10}}-)?{_SLUG}-\d{{5}}\.parquet"  # see `result_names`
-_OUTPUT: Final = rf"(?:{_RESULT}|\.{_RESULT}\.tmp)"
+#: A copy of a result in another file system, until it is whole; earlier versions left out the number.
+_COPY: Final = rf"\.{_RESULT}(?:\.[0-9a-f]{{32}})?\.tmp"
+_OUTPUT: Final = rf"(?:{_RESULT}|{_COPY})"
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 #: A file of Hadoop's local file system, the copy under which it is written, and the checksums of both.
 _WRITING: Final = rf"{_UUID}(?:\.TID\d+)?\.tmp"
@@ -67,6 +69,11 @@ _AREAS: Final = {
 _FILES: Final = frozenset({"meta.json", "lock"})
 #: What is the checkpoint's own at the top of its directory; other names there are never looked at.
 TOP: Final = _FILES | _AREAS.keys()
+
+
+def is_copy(name: str) -> bool:
+    """Whether this is the name of a result that is copied into its directory and is not whole yet."""
+    return re.fullmatch(_COPY, name) is not None
 
 
 def is_own(path: str) -> bool:

@@ -179,6 +179,25 @@ def test_a_file_goes_when_a_commit_has_come_as_far_as_it_says(tmp_path: Path) ->
     assert not again.plan(rows)
 
 
+def test_calls_are_one_file_while_a_stream_is_behind(tmp_path: Path) -> None:
+    """One that later ones cover in every part is of no use, whatever stops in between."""
+    store = LocalStore(tmp_path)
+    calls = ProgressCalls(store, KNOWN)
+    calls.add({("E", "t"): 1, ("F", "t"): 1})
+    for instant in range(2, 20):
+        calls.add({("E", "t"): instant})
+        assert len(store.list_files("advances")) == 2
+    calls.add({("F", "t"): 2})
+    calls.add({("E", "t"): INF})
+    calls.add({("G", "t"): INF})
+    assert len(store.list_files("advances")) == 4  # that of the last instant of E is one
+    for known in (calls, ProgressCalls(LocalStore(tmp_path), KNOWN)):
+        assert known.called().waiting == {("E", "t"): INF, ("F", "t"): 2, ("G", "t"): INF}
+        assert known.declared() == {("E", "t"): 19, ("F", "t"): 2}
+    calls.reached({("E", "t"): INF, ("F", "t"): 2, ("G", "t"): INF})
+    assert store.list_files("advances") == []
+
+
 def test_files_that_can_not_be_deleted_are_left_for_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -52,6 +52,31 @@ def test_what_a_batch_read_is_put_away_before_spark_knows(spark: SparkSession, t
     assert published(tmp_path) == wanted
 
 
+@pytest.mark.parametrize("driver_bytes", [0, 64 << 20])
+def test_a_file_that_goes_before_it_is_read_is_told_as_one_that_cannot_be_read(
+    spark: SparkSession, tmp_path: Path, driver_bytes: int
+) -> None:
+    write(tmp_path / "in", range(4))
+    store, going = LocalStore(tmp_path / "state"), tmp_path / "in" / "part-01.parquet"
+    store.failpoints.arm("batch-after-intent", going.unlink)
+    with pytest.raises(tg.QueryError, match=f"TG412 .*{going} cannot be read as parquet"):
+        on_spark(spark, tmp_path, None, checkpoint=store, driver_bytes=driver_bytes)
+    assert counts(on_spark(spark, tmp_path, None, driver_bytes=driver_bytes).reports) == [(30, {})]
+
+
+@pytest.mark.parametrize("driver_bytes", [0, 64 << 20])
+def test_a_file_that_is_written_again_before_it_is_read_counts_as_it_was_read(
+    spark: SparkSession, tmp_path: Path, driver_bytes: int
+) -> None:
+    write(tmp_path / "in", range(4))
+    wanted = expected(tmp_path)
+    store = LocalStore(tmp_path / "state")
+    store.failpoints.arm("batch-after-intent", lambda: write(tmp_path / "in", range(1, 2), age=5))
+    assert counts(on_spark(spark, tmp_path, None, checkpoint=store, driver_bytes=driver_bytes).reports) == [(40, {})]
+    assert counts(on_spark(spark, tmp_path, None, driver_bytes=driver_bytes).reports) == []
+    assert published(tmp_path) == wanted
+
+
 @pytest.mark.parametrize("sources", ["one source", "two sources"])
 def test_a_streaming_dataframe_of_several_sources_beside_files(
     spark: SparkSession, tmp_path: Path, sources: str

@@ -30,6 +30,7 @@ from tests.runtime.state.toy import (
     step,
 )
 from tidegate.algebra.errors import InternalError
+from tidegate.runtime.state import checkpoint as checkpoint_module
 from tidegate.runtime.state.checkpoint import Checkpoint, inspect
 from tidegate.runtime.state.errors import DATA, FORMAT, LOCATION, MANIFEST, OUTPUT, PROGRAM, REPLAY, WRITER, StateError
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
@@ -254,15 +255,22 @@ def test_second_writer_without_locks(place: Place) -> None:
     check_finished(place)
 
 
-def test_without_locks_nothing_is_swept(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What looks like a leftover may belong to a run elsewhere; which is noticed as a takeover by the one that came
-    first.
-    """
+@pytest.fixture
+def lockless(local: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A file system without locks."""
 
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks available")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
+    return local
+
+
+def test_without_locks_no_file_of_the_next_batch_is_swept(lockless: Place) -> None:
+    """What looks like a leftover may belong to a run elsewhere; which is noticed as a takeover by the one that came
+    first.
+    """
+    local = lockless
     first = open_toy(local.store(), local)
     batch = first.begin(0, Offer(), engine=ENGINE)
     segment = batch.write_segment("b", pa.table({"t": pa.array([1], pa.int64())}), ["t"])
@@ -270,6 +278,33 @@ def test_without_locks_nothing_is_swept(local: Place, monkeypatch: pytest.Monkey
     assert local.store().exists(segment.path)
     assert "taken over" in refused(WRITER, batch.commit, segments={"b": [segment]}, progress={}, counts={}).message
     assert commit_empty(second, Offer()) == 1
+
+
+def test_without_locks_leftovers_of_committed_batches_are_swept(
+    lockless: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No run can name them any more, wherever it is: they would be more with every crash."""
+
+    def stray(seq: int) -> str:
+        path = new_path("segments", "b", seq, "zombie")
+        lockless.store().write_bytes(path, b"of an attempt that was lost")
+        return path
+
+    def strays() -> list[str]:
+        return [path for path in lockless.store().list_files("segments") if "zombie" in path]
+
+    run(lockless.store(), lockless, 3)
+    for seq in (1, 2, 3):
+        stray(seq)
+    coming = stray(4)
+    with open_toy(lockless.store(), lockless) as checkpoint:
+        assert checkpoint.swept == 3
+        assert strays() == [coming]
+        monkeypatch.setattr(checkpoint_module, "_SWEEP_EVERY", 2)
+        assert step(checkpoint, source_files(4)[3]) is not None
+        assert strays() == []
+    run(lockless.store(), lockless)
+    check_finished(lockless)
 
 
 def test_the_manifest_alone_keeps_writers_apart(local: Place) -> None:

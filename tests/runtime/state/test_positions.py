@@ -14,6 +14,7 @@ import pytest
 
 from tidegate.runtime.state.errors import DATA, REPLAY, StateError
 from tidegate.runtime.state.inputs import positions
+from tidegate.runtime.state.inputs.leaving import LeavingFiles
 from tidegate.runtime.state.inputs.positions import Offer, PositionLog, Positions, SourceFile, SourceOffset, SparkBatch
 from tidegate.runtime.state.segments import write_segment
 from tidegate.runtime.state.store.memory import MemoryStore
@@ -64,7 +65,7 @@ def test_what_was_read_is_known_and_what_has_gone_is_not(seed: int, monkeypatch:
             gone = rng.sample(waiting, rng.randint(1, len(waiting)))
             log.gone("left", gone)
             waiting = [one for one in waiting if one not in gone]
-            log.leaving["left"] = list(waiting)
+            log.leaving["left"] = LeavingFiles(waiting)
             for one in gone:
                 del model["left"][one.path]
                 assert log.is_consumed("left", one) == "new"

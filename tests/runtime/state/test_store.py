@@ -15,7 +15,8 @@ import pytest
 
 from tests.runtime.state.toy import Place, exit_status
 from tidegate.runtime.state.errors import LOCATION, OUTPUT, STORAGE, WRITER, StateError, storage_errors
-from tidegate.runtime.state.failpoints import SimulatedCrash, crash
+from tidegate.runtime.state.failpoints import SimulatedCrash, crash, disk_full
+from tidegate.runtime.state.store import local
 from tidegate.runtime.state.store.interface import FileRef
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.paths import local_directory, slug
@@ -164,6 +165,97 @@ def test_publish(place: Place) -> None:
     assert caught.value.code == OUTPUT
     assert store.exists(other.path)
     assert store.target_size(target) == file.bytes
+
+
+RESULT = "part-0000000001-q-00000.parquet"
+
+
+@pytest.fixture(params=["links", "renames", "neither"])
+def elsewhere(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of another file system: one with links, one that renames to free names, and one that does neither."""
+    out, link = tmp_path / "out", os.link
+
+    def link_here(source: Path, target: Path) -> None:
+        if Path(target).parent == out and (request.param != "links" or Path(source).parent != out):
+            raise OSError(errno.EXDEV, "another file system")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", link_here)
+    if request.param == "neither":
+        monkeypatch.setattr(local, "renamed", lambda *_: errno.EINVAL)
+    return out
+
+
+def staged(place: Path, data: bytes) -> LocalStore:
+    store = LocalStore(place)
+    store.write_bytes("staging/q/1", data)
+    return store
+
+
+@pytest.mark.parametrize("failpoint", ["store-file-written", "store-file-synced", "store-publish-copied"])
+def test_of_two_that_publish_one_name_elsewhere_one_is_there_whole(
+    tmp_path: Path, elsewhere: Path, failpoint: str
+) -> None:
+    one, other = staged(tmp_path / "one", b"1" * 3000), staged(tmp_path / "other", b"2" * 3000)
+    moves = [("staging/q/1", str(elsewhere / RESULT))]
+    one.failpoints.arm(failpoint, lambda: other.publish(moves))
+    with pytest.raises(StateError, match="holds something else") as caught:
+        one.publish(moves)
+    assert caught.value.code == OUTPUT
+    assert [path.name for path in elsewhere.iterdir()] == [RESULT]
+    assert (elsewhere / RESULT).read_bytes() == b"2" * 3000
+    assert one.exists("staging/q/1")
+
+
+def test_two_that_publish_the_same_elsewhere(tmp_path: Path, elsewhere: Path) -> None:
+    one, other = staged(tmp_path / "one", b"1" * 3000), staged(tmp_path / "other", b"1" * 3000)
+    moves = [("staging/q/1", str(elsewhere / RESULT))]
+    one.failpoints.arm("store-publish-copied", lambda: other.publish(moves))
+    one.publish(moves)
+    assert [path.read_bytes() for path in elsewhere.iterdir()] == [b"1" * 3000]
+
+
+def test_what_a_writer_left_elsewhere_as_it_died_is_swept(tmp_path: Path, elsewhere: Path) -> None:
+    place, moves = tmp_path / "one", [("staging/q/1", str(elsewhere / RESULT))]
+    store = staged(place, b"1" * 3000)
+    store.failpoints.arm("store-publish-copied", crash)
+    with pytest.raises(SimulatedCrash):
+        store.publish(moves)
+    (elsewhere / f".{RESULT}.tmp").write_text("of an earlier version")
+    (elsewhere / f".{RESULT}.mine.tmp").write_text("mine")
+    assert len(list(elsewhere.iterdir())) == 3
+    LocalStore(place).publish(moves)
+    assert sorted(path.name for path in elsewhere.iterdir()) == [f".{RESULT}.mine.tmp", RESULT]
+    assert (elsewhere / RESULT).read_bytes() == b"1" * 3000
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, elsewhere: Path) -> None:
+    store = staged(tmp_path / "one", b"1" * 3000)
+    store.failpoints.arm("store-file-written", disk_full)
+    with pytest.raises(OSError, match="space"):
+        store.publish([("staging/q/1", str(elsewhere / RESULT))])
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_where_a_run_died_as_it_published_alone_somebody_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "renamed", lambda *_: errno.EINVAL)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EXDEV, "another file system")
+
+    out, moves = tmp_path / "out", [("staging/q/1", str(tmp_path / "out" / RESULT))]
+    store = staged(tmp_path / "one", b"1")
+    out.mkdir()
+    (out / f".{RESULT}.publishing").touch()
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(os, "link", refuse)
+        with pytest.raises(StateError, match="is being published by another run"):
+            store.publish(moves)
+        (out / f".{RESULT}.publishing").unlink()
+        store.publish(moves)
+    assert [path.read_bytes() for path in out.iterdir()] == [b"1"]
 
 
 def test_publish_inside(place: Place) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tidegate.runtime.connectors.directory import Directory
 from tidegate.runtime.engines.file_density import estimate
-from tidegate.runtime.engines.setup import FoundFiles, Setup
+from tidegate.runtime.engines.setup import FoundFiles, Setup, UnreadFiles
 from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.tuning.tuner import Tuner
 
@@ -30,13 +31,14 @@ class FileSelection:
         """Whether files are read that come after the run began."""
         return self.there is None
 
-    def next(self, setup: Setup, unread: FoundFiles, tuner: Tuner, seq: int) -> FoundFiles:
-        """What the batch of that number reads per source of what is unread there."""
+    def next(
+        self, setup: Setup, unread: UnreadFiles, tuner: Tuner, seq: int, before: FoundFiles = MappingProxyType({})
+    ) -> FoundFiles:
+        """What the batch of that number reads per source of what is unread there, where one `before` it reads some."""
         estimate(tuner, unread)
-        if self.at_once:
-            return unread
-        some = {name: files[: setup.directories[name].files.per_batch] for name, files in unread.items()}
-        return tuner.share_of(some, seq)
+        limits = {name: None if self.at_once else setup.directories[name].files.per_batch for name in unread}
+        some = {name: files.first(limits[name], set(before.get(name, ()))) for name, files in unread.items()}
+        return some if self.at_once else tuner.share_of(some, seq)
 
     def is_left(self, directories: Mapping[str, Directory]) -> bool:
         """Whether there are files for another batch."""
