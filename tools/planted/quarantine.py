@@ -80,5 +80,11 @@ GROUP = Group(
             "if file not in known]",
             "if True]",
         ),
+        bug(
+            "a mend names a type that nobody can declare",
+            "runtime/engines/rejections.py",
+            '"a bigint has 64 bits, and no type holds longer numbers exactly: declare string',
+            '"a bigint has 64 bits: declare decimal(38, 0) for longer numbers, or string',
+        ),
     ),
 )
