@@ -94,7 +94,6 @@ THRESHOLDS = (
     Threshold("batch.garbage", "LEAST_REWRITTEN", (0, 2)),
     Threshold("batch.garbage", "MERGED_BYTES", (0, 100)),
     Threshold("batch.garbage", "MERGED_ROWS", (0, 2)),
-    Threshold("batch.garbage", "MOST_BEGUN", (0, 1)),
     Threshold("batch.garbage", "MOST_SEGMENTS", (1, 2)),
     Threshold("batch.garbage", "REWRITE_COST", (0, 2)),
     Threshold("batch.garbage", "REWRITTEN", (0, 1)),
