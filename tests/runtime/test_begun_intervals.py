@@ -16,6 +16,8 @@ from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import purge_rows
+from tidegate.runtime.ingest import ingest
+from tidegate.runtime.ingest.beginnings.fates import refused_beginnings_and_ends
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.store.memory import MemoryStore
@@ -336,6 +338,27 @@ def test_a_batch_writes_few_beginnings_again_beside_many_that_are_stored(monkeyp
     manifest = inspect(store).manifest
     assert manifest is not None
     assert len(manifest.segments["beginnings of E"]) <= 16
+
+
+def test_a_batch_looks_up_the_intervals_of_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        looked.append(given[3].height)
+        return refused_beginnings_and_ends(*given)
+
+    monkeypatch.setattr(ingest, "refused_beginnings_and_ends", counted)
+    with Session(overlapping(events()).facts) as run:
+        run.push("E", [(n, "A", 0, None) for n in range(20_000)])
+        run.step()
+        for t in range(1, 10):
+            run.push("E", [(1000 * t + k, "A", 0, t) for k in range(10)])
+            run.push("E", [(1000 * t + 500, "A", t, None)])
+            run.advance("E", {"z": t - 1})
+            run.step()
+        assert run.counts["E"].rejected == {"conflict": 9}
+    assert looked[0] == 0
+    assert max(looked[4:]) < 100
 
 
 def test_merged_ends_still_say_which_intervals_have_ended() -> None:
