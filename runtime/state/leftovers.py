@@ -5,9 +5,11 @@ Which stored rows nobody needs any more is decided in `batch/garbage.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from tidegate.runtime.state.errors import DATA, StateError
 from tidegate.runtime.state.manifest import (
     AREAS,
     Manifest,
@@ -17,9 +19,13 @@ from tidegate.runtime.state.manifest import (
     marker_path,
     sequence_of,
 )
+from tidegate.runtime.state.quarantine import is_full
+from tidegate.runtime.state.rejects.file_tables import AREA as QUARANTINE
+from tidegate.runtime.state.rejects.file_tables import TABLES, FileTable, listed_paths
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.packs import file_of
 
+_logger = logging.getLogger("tidegate.state")
 RETAINED: Final = 2  # the newest is the state; the one before serves readers that opened it a moment ago
 
 
@@ -33,7 +39,10 @@ def delete_retired(store: Store, retired: Manifest, retained: Sequence[Manifest]
     kept = named(retained)
     dead = [manifest_path(retired.seq), intent_path(retired.seq), marker_path(retired.seq)]
     dead += [away_path(retired.seq)]
-    dead += [path for path in named([retired]) if path not in kept]
+    # A full file of rejected rows may stand in a table since. It leaves when a manifest says so.
+    full = {segment.path for segment in retired.quarantine.files if is_full(segment)}
+    leaving = {file.path for file in retired.quarantine.leaving}
+    dead += [path for path in (named([retired]) - full) | leaving if path not in kept]
     for path in dead:
         store.failpoints.hit("commit-during-gc")
         store.delete(path)
@@ -49,7 +58,15 @@ def delete_leftovers(store: Store, retained: Sequence[Manifest], *, running: boo
     oldest = retained[0].seq if retained else 0
     kept = named(retained)
     dead = []
-    for area in AREAS:
+    areas = list(AREAS)
+    tables = {table.table.path: table for manifest in retained for table in manifest.quarantine.tables}
+    if tables and running:  # which files stand in them takes a look into all of these, and there may be very many
+        areas[areas.index(QUARANTINE)] = TABLES
+    elif tables and (listed := _listed(store, tables.values())) is not None:
+        kept |= listed
+    elif tables:
+        areas.remove(QUARANTINE)
+    for area in areas:
         paths = store.list_files(area)
         dead += [path for path in paths if path not in kept and not (running and _sequence(path) > newest)]
     if not running:
@@ -61,6 +78,17 @@ def delete_leftovers(store: Store, retained: Sequence[Manifest], *, running: boo
             store.failpoints.hit("recover-during-sweep")
         store.delete(path)
     return len(dead)
+
+
+def _listed(store: Store, tables: Collection[FileTable]) -> set[str] | None:
+    """The files in tables; None where one is damaged, so that nobody knows which these are."""
+    try:
+        return listed_paths(store, tables)
+    except StateError as error:
+        if error.code != DATA:
+            raise
+        _logger.warning("what was left behind of rejected rows stays: %s", error.message)
+        return None
 
 
 def _sequence(path: str) -> int:

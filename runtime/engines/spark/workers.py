@@ -33,7 +33,7 @@ from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.rows import Rows, as_frame, as_table
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import storage_errors
-from tidegate.runtime.state.quarantine import AREA as QUARANTINE
+from tidegate.runtime.state.rejects.file_tables import AREA as QUARANTINE
 from tidegate.runtime.state.segments import Segment, new_path, read_segments, write_segment
 from tidegate.runtime.state.store.local import LocalStore
 
