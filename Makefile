@@ -68,7 +68,7 @@ test-all: $(ready)  ## `make test`, the long checks, random kills, 8,000 valid r
 bench: $(ready)  ## print the figures that the docs quote
 	$(py) benchmarks/run.py $(ARGS)
 
-soak: $(ready)  ## run for two hours with files arriving, and fail if anything grows (ARGS="--minutes 5", ARGS="--spark", ...)
+soak: $(ready)  ## run for two hours with files arriving, and fail if anything grows (ARGS="--minutes 5", ARGS="--spark", ARGS="--keep", ...)
 	$(py) tools/soak.py $(ARGS)
 
 docs: $(ready)  ## build the manual into out/docs; broken links are errors

@@ -188,7 +188,7 @@ def soaked(**grows: float) -> soak.Samples:
     for minute in range(120):
         # Nothing but the slope counts: not what the beginning takes, nor that values jump.
         early, jump = 500.0 * (minute < 20), 10.0 * (minute % 2)
-        base = dict.fromkeys(soak.LIMITS, 100.0)
+        base = dict.fromkeys((*soak.LIMITS, "batches"), 100.0)
         samples.add(
             minute * 60, **{name: base[name] + early + jump + grows.get(name, 0) * minute / 60 for name in base}
         )
@@ -200,8 +200,34 @@ def test_the_soak_tells_what_grows_from_what_jumps() -> None:
     for name, (part, more) in soak.LIMITS.items():
         found = [text for within, text in soak.verdicts(soaked(**{name: 2 * (part * 300 + more)})) if not within]
         assert [text.split()[0] for text in found] == [name]
+    assert all(within for within, _ in soak.verdicts(soaked(descriptors=12), spark=True))
     assert soak.slope([0, 1, 2, 3], [5, 7, 9, 11]) == 2
     assert soak.slope([1, 1], [3, 4]) == 0
+
+
+def test_where_files_stay_only_what_is_known_of_them_may_grow() -> None:
+    known = soaked(batches=60_000, stored=20_000, memory=80)
+    assert all(within for within, _ in soak.verdicts(known, keep=True))
+    assert [text.split()[0] for within, text in soak.verdicts(known) if not within] == ["memory", "stored"]
+    for grows in ({"stored": 60_000}, {"manifest": 60}, {"checkpoint": 100}, {"time": 400}, {"descriptors": 10}):
+        found = soak.verdicts(soaked(batches=60_000, **grows), keep=True)
+        assert [text.split()[0] for within, text in found if not within] == list(grows)
+
+
+def test_a_soak_counts_the_descriptors_of_all_its_processes(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        own, theirs = processes.open_descriptors([os.getpid()]), processes.open_descriptors([child.pid])
+        samples = soak.soak(tmp_path, 0.001, spark=False, every=0, seed=0)
+        child.communicate(b"\n")
+    assert theirs > 0
+    assert processes.open_descriptors([child.pid]) == 0
+    assert min(samples.values["descriptors"]) >= own + theirs - 2
+    assert 0 < samples.values["manifest"][-1] < samples.values["stored"][-1]
+
+
+def test_files_and_rejected_rows_stay_where_a_soak_is_to_keep_them(tmp_path: Path) -> None:
+    samples = soak.soak(tmp_path, 0.02, spark=False, every=0, seed=0, keep=True)
+    assert len(list((tmp_path / "in" / "Orders").iterdir())) == samples.values["batches"][-1]
 
 
 def test_a_soak_of_seconds_runs_and_says_that_it_is_too_short(

@@ -44,6 +44,17 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def open_descriptors(pids: Iterable[int]) -> int:
+    """The descriptors that processes which still run have open."""
+    found = 0
+    for pid in pids:
+        try:
+            found += len(os.listdir(f"/proc/{pid}/fd"))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
 def resident_bytes(pids: Iterable[int]) -> int:
     """Memory that processes which still run have resident; what they share counts for each."""
     pages = 0

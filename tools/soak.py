@@ -2,15 +2,18 @@
 
     python tools/soak.py --minutes 120            # in this process
     python tools/soak.py --minutes 120 --spark    # on Spark, with its JVM
+    python tools/soak.py --minutes 120 --keep     # with files that stay, and all rejected rows kept
 
 Every batch brings a file of orders and one of payments; some rows have no time, some come late, some do not parse. Four
 queries read them: payments per quarter of an hour, orders that are not paid in time, joined pairs, and all large
 payments. Results go to directories that are compacted, files that are read are deleted, and rejected rows are kept up
-to a size.
+to a size. With `--keep` the files stay, and so do all rejected rows: what is known of each then grows by its few bytes,
+and nothing else may.
 
 Prints a line a minute, and at the end of each measure its mean and slope over the second half of the time: memory,
-files of checkpoint, results and quarantine, open descriptors, CPU and time a batch. Exit status 1 if one has grown by
-more than its limit over that half, or if rows do not add up.
+files of checkpoint, results and quarantine, bytes of the newest manifest and of the checkpoint without the quarantine,
+open descriptors of all processes, CPU and time a batch. Exit status 1 if one has grown by more than its limit over that
+half, or if rows do not add up.
 """
 
 from __future__ import annotations
@@ -22,8 +25,8 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import tidegate as tg  # noqa: E402  # found from wherever this is started
-from tools.processes import cpu_seconds, family, resident_bytes  # noqa: E402
+from tools.processes import cpu_seconds, family, open_descriptors, resident_bytes  # noqa: E402
 
 #: Rows of a file, and how many seconds of the streams' time it is about.
 ROWS, SECONDS = 40, 60
@@ -47,11 +50,27 @@ LIMITS = {
     "checkpoint": (0.10, 12.0),
     "results": (0.10, 40.0),
     "quarantine": (0.10, 8.0),
+    "manifest": (0.10, 8.0),
+    "stored": (0.20, 256.0),
     "descriptors": (0.0, 3.0),
     "CPU": (0.20, 1.0),
     "time": (0.50, 5.0),
 }
-UNITS = {"memory": "MiB", "CPU": "ms a batch", "time": "ms a batch"}
+#: On Spark: connections and workers come and go.
+DESCRIPTORS_ON_SPARK = (0.05, 8.0)
+#: What each measure may grow by beside, for each batch, where files and rejected rows stay: what is known of the two
+#: files that it has read, in memory and in the log, and a file for so many rejected rows.
+KEPT = {"memory": 2 / 1024, "stored": 0.5, "quarantine": 2 * ROWS * 3 * DIRTY / (1 << 16)}
+UNITS = {
+    "memory": "MiB",
+    "checkpoint": "files",
+    "results": "files",
+    "quarantine": "files",
+    "manifest": "KiB",
+    "stored": "KiB",
+    "CPU": "ms a batch",
+    "time": "ms a batch",
+}
 
 
 @dataclass(slots=True)
@@ -81,14 +100,18 @@ def slope(at: Sequence[float], values: Sequence[float]) -> float:
     return sum((x - middle) * (y - mean) for x, y in zip(at, values, strict=True)) / spread if spread else 0.0
 
 
-def verdicts(samples: Samples) -> Iterator[tuple[bool, str]]:
+def verdicts(samples: Samples, *, spark: bool = False, keep: bool = False) -> Iterator[tuple[bool, str]]:
     """Whether each measure stays within its limit, as a line."""
-    for name, (part, more) in LIMITS.items():
+    limits = LIMITS | ({"descriptors": DESCRIPTORS_ON_SPARK} if spark else {})
+    growing: Mapping[str, float] = KEPT if keep else {}
+    for name, (part, more) in limits.items():
         mean, grown = samples.second_half(name)
         hours = (samples.at[-1] / 2) / 3600
         allowed = part * abs(mean) + more
+        if name in growing:
+            allowed += growing[name] * samples.second_half("batches")[1]
         text = f"{name:<12} mean {mean:10.1f}  slope {grown / hours if hours else 0.0:+10.1f} an hour"
-        unit = UNITS.get(name, "files" if name != "descriptors" else "")
+        unit = UNITS.get(name, "")
         yield grown <= allowed, f"{text}  grew {grown:+.1f} in the second half, at most {allowed:.1f} {unit}".rstrip()
 
 
@@ -147,18 +170,17 @@ def _text(seconds: int) -> str:
 
 @contextmanager
 def running(
-    place: Path, writer: Writer, spark: bool
+    place: Path, writer: Writer, spark: bool, keep: bool
 ) -> Iterator[tuple[Callable[[], None], Callable[[], Any], Callable[[], float]]]:
     """A program that runs: what makes it take a batch of files in, what says how its rows were counted, and its
     memory.
     """
-    sources = {name: tg.json(place / "in" / name, delay="5m", delete=True) for name in ("Orders", "Payments")}
+    sources = {name: tg.json(place / "in" / name, delay="5m", delete=not keep) for name in ("Orders", "Payments")}
+    rejected = None if keep else "256 KiB"
     one = program()
     sinks = {name: tg.parquet_sink(place / "out" / name, compact=True) for name in one.facts.streams}
     if not spark:
-        with one.session(
-            sources=sources, sinks=sinks, checkpoint=place / "state", quarantine_keep="256 KiB"
-        ) as session:
+        with one.session(sources=sources, sinks=sinks, checkpoint=place / "state", quarantine_keep=rejected) as session:
 
             def step() -> None:
                 writer.write()
@@ -177,7 +199,7 @@ def running(
         sinks=sinks,
         checkpoint=place / "state",
         trigger="0 seconds",
-        quarantine_keep="256 KiB",
+        quarantine_keep=rejected,
     )
 
     def batch() -> None:
@@ -213,10 +235,29 @@ def files(place: Path) -> int:
     return sum(len(names) for _, _, names in os.walk(place))
 
 
-def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int, pause: float = 0.0) -> Samples:
+def kibibytes(place: Path) -> float:
+    """The size of all files; what goes meanwhile is left out."""
+    found = 0
+    for directory, _, names in os.walk(place):
+        for name in names:
+            with suppress(FileNotFoundError):
+                found += os.stat(os.path.join(directory, name)).st_size
+    return found / 1024
+
+
+def manifest_kibibytes(place: Path) -> float:
+    """The size of the newest manifest."""
+    while True:
+        with suppress(FileNotFoundError):  # of one that goes now there is a newer one
+            return max((place / "manifests").glob("*.json")).stat().st_size / 1024
+
+
+def soak(
+    place: Path, minutes: float, *, spark: bool, every: float, seed: int, pause: float = 0.0, keep: bool = False
+) -> Samples:
     """Runs for so long, with a pause of so many seconds after each batch; `AssertionError` if rows do not add up."""
     samples, writer = Samples(), Writer(place / "in", seed)
-    with running(place, writer, spark) as (step, counts, live):
+    with running(place, writer, spark, keep) as (step, counts, live):
         step()  # the first loads what is only needed once
         began = looked = time.monotonic()
         said, cpu, taken, batches = 0.0, cpu_seconds(family(os.getpid())), 0.0, 0
@@ -236,7 +277,10 @@ def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int, p
                 checkpoint=files(place / "state") - quarantine,
                 results=files(place / "out"),
                 quarantine=quarantine,
-                descriptors=len(os.listdir("/proc/self/fd")),
+                manifest=manifest_kibibytes(place / "state"),
+                stored=kibibytes(place / "state") - kibibytes(place / "state" / "quarantine"),
+                descriptors=open_descriptors(family(os.getpid())),
+                batches=writer.number,
                 CPU=1000 * (used - cpu) / batches,
                 time=1000 * taken / batches,
             )
@@ -247,6 +291,10 @@ def soak(place: Path, minutes: float, *, spark: bool, every: float, seed: int, p
                 print(f"{(now - began) / 60:6.1f} min  {writer.number} batches  {line}", flush=True)
         total = sum(one.rows_in for one in counts().values())
         assert total == writer.rows, f"{total} rows were counted, {writer.rows} were written"
+        if keep:
+            rejected = sum(sum(one.rejected.values()) for one in counts().values())
+            kept = sum(batch.num_rows for batch in tg.read_quarantine(place / "state"))
+            assert kept == rejected, f"{kept} rejected rows are kept, {rejected} were counted"
     return samples
 
 
@@ -254,6 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--minutes", type=float, default=120)
     options.add_argument("--spark", action="store_true", help="on Spark instead of in this process")
+    options.add_argument("--keep", action="store_true", help="files that are read and all rejected rows stay")
     options.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="between two samples")
     options.add_argument("--pause", type=float, default=0.0, metavar="SECONDS", help="after each batch (default: none)")
     options.add_argument("--seed", type=int, default=0)
@@ -261,12 +310,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = options.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="soak-") as temporary:
         place = given.place or Path(temporary)
-        samples = soak(place, given.minutes, spark=given.spark, every=given.every, seed=given.seed, pause=given.pause)
+        samples = soak(
+            place,
+            given.minutes,
+            spark=given.spark,
+            every=given.every,
+            seed=given.seed,
+            pause=given.pause,
+            keep=given.keep,
+        )
     if len(samples.at) < FEWEST:
         print(f"{len(samples.at)} samples are too few: give more --minutes, or a shorter --every")
         return 1
     fine = True
-    for within, text in verdicts(samples):
+    for within, text in verdicts(samples, spark=given.spark, keep=given.keep):
         fine = fine and within
         print(f"{'ok   ' if within else 'GROWS'} {text}")
     return 0 if fine else 1

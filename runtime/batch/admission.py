@@ -63,8 +63,8 @@ class Admission:
 
     def _intake(self, stream: StreamDef, state: RunState, clock: int, arrival: int, joining: bool) -> Intake:
         keys = self.garbage.keys
-        key_buffers = [keys[stream.name].buffer] if stream.name in keys else []
-        buffers = (*self.plan.feeds(stream.name), *key_buffers)
+        memory = keys[stream.name].buffer if stream.name in keys else None
+        buffers = (*self.plan.feeds(stream.name), *(() if memory is None else (memory,)))
         beginnings = self.garbage.beginnings.get(stream.name)
         return Intake(
             stream,
@@ -72,7 +72,8 @@ class Admission:
             buffers,
             self.garbage.admission_filters(buffers, state.progress),
             limits=self.options[stream.name].limits(stream, clock),
-            remembered=tuple(segment for buffer in key_buffers for segment in state.segments[buffer.id]),
+            memory=memory,
+            remembered=() if memory is None else state.segments[memory.id],
             arrival=arrival,
             joining=joining,
             terms=self.terms[stream.name],

@@ -41,8 +41,7 @@ REWRITE_COST = 1 << 10
 #: The same of folds, where a row costs many times as much as in a merge: each goes through some four of them.
 LEAST_FOLDED = 1 << 16
 FOLDED = 5
-#: Segments of beginnings of intervals that are not written anew yet, and rows in them.
-MOST_BEGUN = 16
+#: Rows of beginnings of intervals that are not judged anew yet.
 LEAST_BEGUN = 1 << 10
 #: So many settled segments of one size that wait in a shard become one: it costs little, and look-ups go to each. They
 #: are never as large as its classes: a fold would be due.
@@ -97,7 +96,9 @@ class Garbage:
         for buffer in self.buffers:
             stored = left[buffer.id]
             if (beginnings := self._begun(buffer)) is not None:
-                due += self._closed(beginnings, stored, batch.seq, progress)
+                closed = self._closed(beginnings, stored, batch.seq, progress)
+                due += closed
+                waiting += () if closed else self._merges_of_begun(buffer, stored)
                 continue
             needed = self._keeps(buffer, progress)
             stored = left[buffer.id] = tuple(s for s in stored if needed(s.bounds))
@@ -134,7 +135,7 @@ class Garbage:
         self, beginnings: Beginnings, stored: Sequence[Segment], seq: int, progress: ProgressState
     ) -> list[Rewrite]:
         """The beginnings anew, without those of intervals that have ended, if that is due. Amortised: once there are as
-        many rows beside those that were left, or many segments.
+        many rows beside those that were left.
         """
         buffer, reached = beginnings.buffer, progress.inputs[beginnings.buffer.stream.name, beginnings.begins.end]
         rows = [segment.rows for segment in stored]
@@ -143,10 +144,20 @@ class Garbage:
         if self.mode == "exact":
             is_due = len(stored) > 1 or stored[0].batch == seq
         else:
-            is_due = len(stored) > MOST_BEGUN or sum(rows) > 2 * max(max(rows), LEAST_BEGUN)
+            is_due = sum(rows) > 2 * max(max(rows), LEAST_BEGUN)
         if not is_due and reached != INF:
             return []
         return [Rewrite(buffer, stored, TRUE, beginnings=beginnings, reached=reached)]
+
+    def _merges_of_begun(self, buffer: Buffer, stored: Sequence[Segment]) -> list[Rewrite]:
+        """Merges of beginnings in small segments, as they are: whether an interval has ended other segments may say.
+
+        The largest one is what was left, which is read with all others only.
+        """
+        largest = max(stored, key=lambda segment: segment.rows, default=None)
+        most = merged_rows(stored, self._arrived[buffer.id])
+        groups = plan_compaction([segment for segment in stored if segment is not largest], max_rows=most)
+        return [Rewrite(buffer, group, TRUE, most) for group in groups]
 
     def _begun(self, buffer: Buffer) -> Beginnings | None:
         beginnings = self.beginnings.get(buffer.stream.name)

@@ -12,7 +12,7 @@ from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.printing.plans import count_of, printable
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import conjuncts
-from tidegate.algebra.types import Kind
+from tidegate.algebra.types import MAX_DECIMAL_PRECISION, Kind
 from tidegate.analysis.zones.sites import site_of_failure
 from tidegate.runtime.ingest.ingest import COLUMNS
 from tidegate.runtime.ingest.values import MISSING, UNPARSEABLE
@@ -45,8 +45,10 @@ _TYPES: Final = "compare the values with the types that the stream declares: tex
 _LINES: Final = "correct these lines; in CSV, text with a comma in it stands in quotes"
 #: What holds more than a type does.
 _LARGER: Final = {
-    Kind.BIGINT: "a bigint has 64 bits: declare decimal(38, 0) for longer numbers, or string for names made of digits",
-    Kind.DECIMAL: "declare a decimal of more digits, up to decimal(38, 2)",
+    Kind.BIGINT: "a bigint has 64 bits, and no type holds longer numbers exactly: declare string for names made of "
+    "digits, or double where 15 digits are enough",
+    Kind.DECIMAL: f"declare a decimal of more digits, {MAX_DECIMAL_PRECISION} at most, or double where 15 digits are "
+    "enough",
     Kind.TIMESTAMP: "such an instant is of no use: correct it where it comes from, or declare a string",
 }
 #: What to do about rows that were rejected, by the reason.

@@ -44,10 +44,10 @@ class Intake:
 
     `progress` holds b of every progressing attribute before the batch; `filters` the keep condition per buffer;
     `limits` the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered`
-    the accepted rows that others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`:
-    events may be joined into event runs where the stream's delay says which of them are final. `terms` are the row-wise
-    parts of the queries that hold terms which can fail on a row. `beginnings` and the segments `begun` are what is
-    known of beginnings of intervals, of a stream that tells them.
+    the accepted rows of the buffer `memory` that others must not repeat; `arrival` is the instant at which the batch
+    receives rows. `joining`: events may be joined into event runs where the stream's delay says which of them are
+    final. `terms` are the row-wise parts of the queries that hold terms which can fail on a row. `beginnings` and the
+    segments `begun` are what is known of beginnings of intervals, of a stream that tells them.
     """
 
     stream: StreamDef
@@ -55,6 +55,7 @@ class Intake:
     buffers: tuple[Buffer, ...]
     filters: Mapping[str, Term]
     limits: Mapping[str, int] = field(default_factory=dict)
+    memory: Buffer | None = None
     remembered: tuple[Segment, ...] = ()
     arrival: int = 0
     joining: bool = False

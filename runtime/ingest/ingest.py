@@ -21,7 +21,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.runtime.connectors.sources import SourceOptions
-from tidegate.runtime.eval.columns import held_arrow_schema, only
+from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.unevaluable import failures
 from tidegate.runtime.ingest.admission import (
     AHEAD,
@@ -39,7 +39,7 @@ from tidegate.runtime.ingest.admission import (
 from tidegate.runtime.ingest.beginnings.fates import refused_beginnings_and_ends
 from tidegate.runtime.ingest.beginnings.told import split
 from tidegate.runtime.ingest.buffering import absorbed, as_small
-from tidegate.runtime.ingest.keys import key_rejections
+from tidegate.runtime.ingest.keys import ReadIndexed, RememberedRows, key_rejections
 from tidegate.runtime.ingest.raw_rows import Column, Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import broken_line, file_text, row_text
 from tidegate.runtime.ingest.validation import ValidatedRows, validate
@@ -50,8 +50,6 @@ from tidegate.runtime.rows import Rows as HeldRows
 from tidegate.runtime.rows import as_frame
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts
 from tidegate.runtime.state.quarantine import RejectedRow, RejectedRows, error_text
-from tidegate.runtime.state.segments import read_segments
-from tidegate.runtime.state.store.interface import Store
 
 #: The position of an entry of the quarantine that stands for a file.
 WHOLE_FILE: Final = -1
@@ -86,8 +84,8 @@ class Remembered:
     known of beginnings of intervals.
     """
 
-    seen: pl.DataFrame | None = None
-    begun: pl.DataFrame | None = None
+    seen: RememberedRows | None = None
+    begun: RememberedRows | None = None
 
 
 @dataclass(slots=True)
@@ -215,13 +213,13 @@ class _Ingest:
         fine, failed = self._evaluable(fine, arrival.origin)
         seen = done.remembered.seen
         if seen is not None:
-            fine, again = _without(fine, key_rejections(fine, seen, options.key, options.arrival))
+            fine, again = _without(fine, key_rejections(fine, seen.like(fine), options.key, options.arrival))
             refused = pl.concat([refused, again])
         if begun is not None:
             fine, more = self._announced(fine, begun)
             refused = pl.concat([refused, more])
         if seen is not None:
-            done.remembered = replace(done.remembered, seen=pl.concat([seen, fine.select(seen.columns)]))
+            seen.add(fine)
         done.accepted += fine.height
         self.waiting.append((arrival.origin, fine))
         self.waiting_rows += fine.height
@@ -251,13 +249,12 @@ class _Ingest:
         if (arrival := self.options.arrival) is not None:
             begun = begun.with_columns(pl.lit(intake.arrival, dtype=pl.Int64).alias(arrival))
         begun, early = admit_beginnings(begun, intake)
-        of_begun, of_ended = refused_beginnings_and_ends(
-            beginnings, begun, ended, known, intake.progress[beginnings.begins.end], self.options.arrival
-        )
+        near, reached = known.like(begun, ended), intake.progress[beginnings.begins.end]
+        of_begun, of_ended = refused_beginnings_and_ends(beginnings, begun, ended, near, reached, self.options.arrival)
         begun, refused_begun = _without(begun, of_begun)
         ended, refused_ended = _without(ended, of_ended)
         told = pl.concat([rows.select(known.columns) for rows in (begun, ended)])
-        done.remembered = replace(done.remembered, begun=pl.concat([known, told]))
+        known.add(told)
         done.punctuations += begun.height
         self.told.append(told)
         if (latest := begun[beginnings.begins.start].max()) is not None:
@@ -381,15 +378,13 @@ def is_judged_in_order(stream: StreamDef, options: SourceOptions) -> bool:
     return bool(options.key) or stream.begins is not None
 
 
-def load_remembered(store: Store, intake: Intake, options: SourceOptions) -> Remembered:
+def remembered_of(intake: Intake, options: SourceOptions, read: ReadIndexed) -> Remembered:
     """The rows by which new ones are judged, of a stream with a key or with beginnings of intervals."""
     seen = begun = None
-    if options.key:
-        schema = held_arrow_schema(intake.stream.schema)
-        seen = pl.DataFrame(read_segments(store, intake.remembered, schema=schema))
-    if intake.beginnings is not None:
-        schema = held_arrow_schema(intake.beginnings.buffer.stored)
-        begun = pl.DataFrame(read_segments(store, intake.begun, schema=schema))
+    if intake.memory is not None:
+        seen = RememberedRows(intake.memory, options.key, intake.remembered, read)
+    if (beginnings := intake.beginnings) is not None:
+        begun = RememberedRows(beginnings.buffer, (beginnings.begins.id,), intake.begun, read)
     return Remembered(seen, begun)
 
 

@@ -1,11 +1,12 @@
-"""Rows of a stream that has a key: which of them repeat one that was accepted, and how long that has to be
-remembered.
+"""Rows of a stream that has a key: which of them repeat one that was accepted, how long that has to be remembered, and
+how remembered rows are looked up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import polars as pl
 
@@ -13,7 +14,11 @@ from tidegate.algebra.nodes import Scan
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Term
 from tidegate.analysis.state.thresholds import Extents
+from tidegate.runtime.eval.increment import no_rows
+from tidegate.runtime.eval.joins.indexed_rows import IndexedRows, wanted_frame
+from tidegate.runtime.eval.joins.key_index import LookUpKeys
 from tidegate.runtime.plan.steps import Buffer, Progress, pass_window
+from tidegate.runtime.state.segments import Segment
 
 DUPLICATE = "duplicate"
 CONFLICT = "conflict"
@@ -39,6 +44,59 @@ class KeyMemory:
 
     def keeps_segment(self, bounds: Extents, b: Progress) -> bool:
         return all(bounds[name][1] > b[name] for name in self.instants)
+
+
+class ReadIndexed(Protocol):
+    """Gives the rows of segments with indexes by a key, where there are any."""
+
+    def __call__(self, segments: Sequence[Segment], key: tuple[str, ...], /) -> Sequence[IndexedRows]: ...
+
+
+@dataclass(slots=True)
+class RememberedRows:
+    """Accepted rows of a stream by which others are judged: those in segments, and those of this batch.
+
+    A batch looks up the keys of its own rows. So it costs what these are, and not what is remembered.
+    """
+
+    buffer: Buffer
+    key: tuple[str, ...]
+    segments: tuple[Segment, ...]
+    read: ReadIndexed
+    of_batch: list[pl.DataFrame] = field(default_factory=list)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.buffer.stored.names)
+
+    def like(self, *rows: pl.DataFrame) -> pl.DataFrame:
+        """All remembered rows that have a key of these rows, and perhaps others."""
+        keys = pl.concat([some.select(self.key) for some in rows])
+        extents = {name: _extent(keys.get_column(name)) for name in self.key}
+        near = [s for s in self.segments if keys.height and _may_hold(s.bounds, extents)]
+        found = wanted_frame(self.read(near, self.key), LookUpKeys.at_any_instant(keys, self.key), None)
+        return pl.concat([no_rows(self.buffer), *(part.select(self.columns) for part in (*found, *self.of_batch))])
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Rows of this batch that are accepted."""
+        if rows.height:
+            self.of_batch.append(rows.select(self.columns))
+
+
+def _extent(values: pl.Series) -> tuple[int, int] | None:
+    """The least and the greatest of values that have bounds in segments; None where there is no value."""
+    least, greatest = (values.min(), values.max()) if values.dtype == pl.Int64 else (None, None)
+    return (least, greatest) if isinstance(least, int) and isinstance(greatest, int) else None
+
+
+def _may_hold(bounds: Mapping[str, tuple[int, int]], extents: Mapping[str, tuple[int, int] | None]) -> bool:
+    """Whether a segment with these bounds may hold a key of rows whose attributes have these extents."""
+    for name, extent in extents.items():
+        if name in bounds:
+            low, high = bounds[name]
+            if extent is None or extent[1] < low or high < extent[0]:
+                return False
+    return True
 
 
 def memory_of(stream: str) -> str:

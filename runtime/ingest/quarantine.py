@@ -7,6 +7,8 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
+from itertools import chain
 from typing import BinaryIO, Final, TypeAlias
 
 import pyarrow as pa
@@ -20,7 +22,8 @@ from tidegate.algebra.time import duration_ticks
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import DATA, StateError, memory_errors, storage_errors
 from tidegate.runtime.state.manifest import Manifest
-from tidegate.runtime.state.quarantine import CLOCK, QUARANTINE_SCHEMA, Quarantine, Retention, is_full
+from tidegate.runtime.state.quarantine import QUARANTINE_SCHEMA, Quarantine, Retention, is_full
+from tidegate.runtime.state.rejects.file_tables import CLOCK, files_of, list_of
 from tidegate.runtime.state.segments import Segment, check_size
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
@@ -95,9 +98,11 @@ def kept_rows(store: Store, manifest: Manifest | None, *, since: int | None = No
     there may be any number, are opened one after the other: what retention drops before its turn is left out.
 
     With `since`, of those files alone that this batch, by its number, or a later one wrote: all that have rows of
-    them, and of older ones what was merged with these.
+    them, and of older ones what was merged with these. Full files that stand in tables are left out then: the newest
+    never do.
     """
     kept = Quarantine() if manifest is None else manifest.quarantine
+    lists = [list_of(store, table) for table in (kept.tables if since is None else ())]
     with ExitStack() as stack:
         files = (file for file in kept.files if since is None or file.batch >= since)
         opened = [_opened(store, segment, stack) for segment in files]
@@ -105,8 +110,9 @@ def kept_rows(store: Store, manifest: Manifest | None, *, since: int | None = No
 
     def batches() -> Iterator[pa.RecordBatch]:
         with rest:
-            for read in opened:
-                for batch in read():
+            listed = (_of_full(store, segment) for rows in lists for segment in files_of(rows))
+            for read in chain(listed, (read() for read in opened)):
+                for batch in read:
                     yield pa.RecordBatch.from_arrays(batch.columns, schema=QUARANTINE_SCHEMA)
 
     return pa.RecordBatchReader.from_batches(QUARANTINE_SCHEMA, batches())
@@ -117,12 +123,12 @@ def _opened(store: Store, segment: Segment, stack: ExitStack) -> Callable[[], It
     path = segment.path
     check_size(store, segment.file)
     place = store.local_path(path)
+    if is_full(segment):
+        return partial(_of_full, store, segment)
     if place is None:
         with storage_errors(f"reading {path}"):
             table = store.read_table(path)
         return lambda: iter(table.to_batches())
-    if is_full(segment):
-        return lambda: _in_turn(store, segment, place)
     with storage_errors(f"reading {path}"):
         handle = _handle(store, segment, place)
         if segment.bytes > _SMALL:
@@ -141,15 +147,23 @@ def _handle(store: Store, segment: Segment, place: str) -> BinaryIO:
         raise
 
 
-def _in_turn(store: Store, segment: Segment, place: str) -> Iterator[pa.RecordBatch]:
+def _of_full(store: Store, segment: Segment) -> Iterator[pa.RecordBatch]:
     """The rows of a full file, none where retention has dropped it meanwhile."""
     try:
+        place = store.local_path(segment.path)
         with storage_errors(f"reading {segment.path}"):
-            handle = _handle(store, segment, place)
+            if place is None:
+                check_size(store, segment.file)
+                table = store.read_table(segment.path)
+            else:
+                handle = _handle(store, segment, place)
     except StateError:
         if not _is_dropped(store, segment):
             raise
         _logger.warning("%s was dropped before its %d rejected rows were read", segment.path, segment.rows)
+        return
+    if place is None:
+        yield from table.to_batches()
         return
     with handle:
         yield from _batches(store, segment, handle)

@@ -356,7 +356,7 @@ def _quarantine_text(listing: StateListing) -> str:
     if kept == Quarantine() and not listing.rejected and not listing.set_aside:
         return ""
     head = f"quarantine: {count_of(kept.rows, 'row')}"
-    lines = [head + (f", {count_of(kept.bytes, 'byte')} in {count_of(len(kept.files), 'file')}" if kept.files else "")]
+    lines = [head + (f", {count_of(kept.bytes, 'byte')} in {count_of(kept.count, 'file')}" if kept.count else "")]
     if (oldest := kept.oldest) is not None and (newest := kept.newest) is not None:
         lines += [f"  oldest      {format_instant(oldest)}, by the clock", f"  newest      {format_instant(newest)}"]
     if kept.dropped.until is not None:
@@ -367,7 +367,7 @@ def _quarantine_text(listing: StateListing) -> str:
             counted = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
             text = ", ".join(f"{rows:,} {reason}" for reason, rows in counted)
             lines.append(f"  {'' if i else what:<12}{name}: {text}, since the beginning")
-    if kept.files:
+    if kept.count:
         lines.append(f"  to see      tidegate quarantine {shlex.quote(listing.where)}")
     return "\n".join(lines)
 
@@ -379,7 +379,7 @@ def _quarantine_dict(kept: Quarantine) -> dict[str, object]:
     return {
         "rows": kept.rows,
         "bytes": kept.bytes,
-        "files": len(kept.files),
+        "files": kept.count,
         "oldest": instant(kept.oldest),
         "newest": instant(kept.newest),
         "dropped": {

@@ -20,7 +20,8 @@ from tidegate.runtime.state.outputs.staging import (
     read_outputs,
     target_of,
 )
-from tidegate.runtime.state.quarantine import CLOCK, Quarantine, Retention, appended, set_aside
+from tidegate.runtime.state.quarantine import Quarantine, Retention, appended, set_aside
+from tidegate.runtime.state.rejects.file_tables import CLOCK
 from tidegate.runtime.state.segments import (
     FANOUT,
     Segment,

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, TypeVar
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.errors import FORMAT, StateError
 
-FORMAT_VERSION: Final = 5
+FORMAT_VERSION: Final = 6
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 

@@ -5,10 +5,12 @@ Which stored rows nobody needs any more is decided in `batch/garbage.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tidegate.runtime.state.errors import DATA, StateError
 from tidegate.runtime.state.manifest import (
     AREAS,
     Manifest,
@@ -18,9 +20,13 @@ from tidegate.runtime.state.manifest import (
     marker_path,
     sequence_of,
 )
+from tidegate.runtime.state.quarantine import is_full
+from tidegate.runtime.state.rejects.file_tables import AREA as QUARANTINE
+from tidegate.runtime.state.rejects.file_tables import TABLES, FileTable, listed_paths
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.packs import file_of
 
+_logger = logging.getLogger("tidegate.state")
 RETAINED: Final = 2  # the newest is the state; the one before serves readers that opened it a moment ago
 
 
@@ -56,7 +62,11 @@ def delete_retired(store: Store, retired: Retained, retained: Sequence[Retained]
     """Delete a retired manifest, then the files that only it names."""
     dead = [manifest_path(retired.seq), intent_path(retired.seq), marker_path(retired.seq)]
     dead += [away_path(retired.seq)]
-    dead += retired.files.difference(*(one.files for one in retained))
+    # A full file of rejected rows may stand in a table since. It leaves when a manifest says so.
+    rejected = retired.manifest.quarantine
+    full = {segment.path for segment in rejected.files if is_full(segment)}
+    leaving = {file.path for file in rejected.leaving}
+    dead += ((retired.files - full) | leaving).difference(*(one.files for one in retained))
     for path in dead:
         store.failpoints.hit("commit-during-gc")
         store.delete(path)
@@ -73,7 +83,15 @@ def delete_leftovers(store: Store, retained: Sequence[Retained], *, running: boo
     oldest = retained[0].seq if retained else 0
     kept = named(retained)
     dead = []
-    for area in AREAS:
+    areas = list(AREAS)
+    tables = {table.table.path: table for one in retained for table in one.manifest.quarantine.tables}
+    if tables and running:  # which files stand in them takes a look into all of these, and there may be very many
+        areas[areas.index(QUARANTINE)] = TABLES
+    elif tables and (listed := _listed(store, tables.values())) is not None:
+        kept |= listed
+    elif tables:
+        areas.remove(QUARANTINE)
+    for area in areas:
         paths = store.list_files(area)
         dead += [path for path in paths if path not in kept and not (running and _sequence(path) > newest)]
     if not running:
@@ -85,6 +103,17 @@ def delete_leftovers(store: Store, retained: Sequence[Retained], *, running: boo
             store.failpoints.hit("recover-during-sweep")
         store.delete(path)
     return len(dead)
+
+
+def _listed(store: Store, tables: Collection[FileTable]) -> set[str] | None:
+    """The files in tables; None where one is damaged, so that nobody knows which these are."""
+    try:
+        return listed_paths(store, tables)
+    except StateError as error:
+        if error.code != DATA:
+            raise
+        _logger.warning("what was left behind of rejected rows stays: %s", error.message)
+        return None
 
 
 def _sequence(path: str) -> int:

@@ -10,7 +10,8 @@ from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import Extended, Json, Texts, decode, encode
 from tidegate.runtime.state.errors import INTENT, MANIFEST, StateError
 from tidegate.runtime.state.inputs.positions import Offer, Positions, SparkBatch
-from tidegate.runtime.state.quarantine import CLOCK, Quarantine
+from tidegate.runtime.state.quarantine import Quarantine
+from tidegate.runtime.state.rejects.file_tables import CLOCK
 from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store.interface import FileRef
 from tidegate.runtime.state.store.own_files import is_own
@@ -162,7 +163,7 @@ class Manifest:
                 yield output.file
 
     def files(self) -> Iterator[FileRef]:
-        """All files that this manifest keeps from being collected."""
+        """All files that this manifest names. It also keeps those from being collected that stand in its tables."""
         yield from self.state_files()
         yield from self.other_files()
 
@@ -211,12 +212,15 @@ def decode_manifest(data: bytes, seq: int) -> Manifest:
     manifest = decode("manifest", Manifest, data, code=MANIFEST, where=where, hint=hint)
     if manifest.seq != seq:
         raise StateError(MANIFEST, f"{where} is the manifest of batch {manifest.seq}", hint=hint)
-    for file in manifest.files():
+    for file in (*manifest.files(), *manifest.quarantine.leaving):
         if check_relative(file.path).partition("/")[0] not in AREAS or not is_own(file_of(file.path)):
             raise StateError(MANIFEST, f"{where} names {file.path!r}, which is no state file", hint=hint)
     for segment in manifest.quarantine.files:
         if CLOCK not in segment.bounds:
             raise StateError(MANIFEST, f"{where} does not say when {segment.path!r} was set aside", hint=hint)
+    for table in manifest.quarantine.tables:
+        if not table.is_sound:
+            raise StateError(MANIFEST, f"{where} does not say what {table.table.path!r} has", hint=hint)
     gathered = (output for outputs in manifest.gathered.values() for output in outputs)
     for output in (*manifest.outputs, *gathered):
         if "/" in check_relative(output.name) or output.name.startswith("."):

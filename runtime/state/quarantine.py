@@ -1,4 +1,6 @@
-"""The quarantine: rejected rows in few files, merged by size tiers. Retention drops whole files, the oldest first."""
+"""The quarantine: rejected rows in files that are merged by size tiers until they are full. Full ones stand in tables.
+Retention drops whole files, the oldest first.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,16 @@ import pyarrow as pa
 from tidegate.algebra.errors import QueryError, cut
 from tidegate.runtime.arrow_arrays import array_of_values
 from tidegate.runtime.state.errors import DATA, StateError, storage_errors
+from tidegate.runtime.state.rejects.file_tables import (
+    AREA,
+    CLOCK,
+    LISTED,
+    FileTable,
+    files_of,
+    list_of,
+    table_of,
+    with_files,
+)
 from tidegate.runtime.state.segments import (
     Segment,
     plan_compaction,
@@ -22,8 +34,6 @@ from tidegate.runtime.state.segments import (
 )
 from tidegate.runtime.state.store.interface import FileRef, Store
 
-AREA: Final = "quarantine"
-CLOCK: Final = "clock"
 #: A file of so many rows or bytes is not merged any more: what a batch rewrites is bounded, and memory with it.
 _MOST_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 8 << 20
@@ -91,50 +101,149 @@ class DroppedTotals:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """Every rejected row that is kept, once: files, oldest first, each with the clocks of its batches as bounds."""
+    """Every rejected row that is kept, once: files, oldest first, each with the clocks of its batches as bounds.
+
+    Most of the full ones stand in `tables`, which also come oldest first. `leaving` are full files that this batch has
+    dropped: readers of the manifest before may still read them.
+    """
 
     files: tuple[Segment, ...] = ()
     dropped: DroppedTotals = field(default_factory=DroppedTotals)
+    tables: tuple[FileTable, ...] = ()
+    leaving: tuple[FileRef, ...] = ()
+
+    def entries(self) -> Iterator[Segment | FileTable]:
+        """The tables, and the files that stand in none."""
+        yield from self.tables
+        yield from self.files
 
     @property
     def rows(self) -> int:
-        return sum(segment.rows for segment in self.files)
+        return sum(entry.rows for entry in self.entries())
 
     @property
     def bytes(self) -> int:
-        return sum(segment.bytes for segment in self.files)
+        return sum(entry.bytes for entry in self.entries())
+
+    @property
+    def count(self) -> int:
+        """How many files there are."""
+        return len(self.files) + sum(table.files for table in self.tables)
 
     @property
     def oldest(self) -> int | None:
         """The clock of the oldest batch of which rows are kept."""
-        return min((segment.bounds[CLOCK][0] for segment in self.files), default=None)
+        return min((_clocks(entry)[0] for entry in self.entries()), default=None)
 
     @property
     def newest(self) -> int | None:
         """The clock of the newest batch of which rows are kept."""
-        return max((segment.bounds[CLOCK][1] for segment in self.files), default=None)
+        return max((_clocks(entry)[1] for entry in self.entries()), default=None)
 
     def refs(self) -> Iterator[FileRef]:
+        """The files that a manifest names: those of tables stand in these."""
         for segment in self.files:
             yield segment.file
+        for table in self.tables:
+            yield table.table.file
 
-    def kept(self, keep: Retention, clock: int) -> Quarantine:
-        """Without the files that retention lets go at this clock.
 
-        The size lets go of all but the file with the newest rows, however large it is: otherwise nothing would be known
-        of a batch whose rejected rows alone are more.
-        """
-        files, dropped, size = list(self.files), self.dropped, self.bytes
-        newest = max(reversed(self.files), key=lambda file: file.bounds[CLOCK][1], default=None)
-        # A batch's files stand in the order of batches, merged ones in the place of their oldest.
-        for segment in sorted(self.files, key=lambda file: file.bounds[CLOCK]):
-            too_old = keep.age is not None and segment.bounds[CLOCK][1] < clock - keep.age
-            too_much = keep.bytes is not None and size > keep.bytes and segment is not newest
-            if too_old or too_much:
-                files.remove(segment)
-                size -= segment.bytes
-                dropped = dropped.and_then(segment)
-        return self if len(files) == len(self.files) else Quarantine(tuple(files), dropped)
+@dataclass(slots=True)
+class _Retaining:
+    """Which files retention lets go at a clock, the oldest first, with what is dropped so far.
+
+    The size lets go of all but the file with the newest rows, however large it is: otherwise nothing would be known
+    of a batch whose rejected rows alone are more.
+    """
+
+    keep: Retention
+    clock: int
+    newest: Segment | None
+    size: int
+    dropped: DroppedTotals
+    leaving: list[FileRef]
+
+    def drops(self, segment: Segment) -> bool:
+        """Whether a file goes, which is noted then."""
+        too_old = self._is_too_old(segment.bounds[CLOCK][1])
+        too_much = self._is_too_much and segment is not self.newest
+        if not (too_old or too_much):
+            return False
+        self.size -= segment.bytes
+        self.dropped = self.dropped.and_then(segment)
+        if is_full(segment):
+            self.leaving.append(segment.file)
+        return True
+
+    def drops_of(self, table: FileTable) -> bool:
+        """Whether a file of a table goes."""
+        return self._is_too_old(table.first) or self._is_too_much
+
+    def lost(self, table: FileTable) -> None:
+        """Notes that nobody knows the files of a table any more."""
+        self.size -= table.bytes
+        before = self.dropped
+        until = table.newest if before.until is None else max(table.newest, before.until)
+        totals = before.files + table.files, before.rows + table.rows, before.bytes + table.bytes
+        self.dropped = DroppedTotals(*totals, until)
+
+    @property
+    def _is_too_much(self) -> bool:
+        return self.keep.bytes is not None and self.size > self.keep.bytes
+
+    def _is_too_old(self, newest: int) -> bool:
+        return self.keep.age is not None and newest < self.clock - self.keep.age
+
+
+def _retained(store: Store, before: Quarantine, keep: Retention, clock: int, seq: int, attempt: str) -> Quarantine:
+    """The quarantine without the files that retention lets go at this clock."""
+    if keep == Retention():
+        return before
+    newest = max(reversed(before.files), key=lambda file: file.bounds[CLOCK][1], default=None)
+    retaining = _Retaining(keep, clock, newest, before.bytes, before.dropped, list(before.leaving))
+    files, tables = list(before.files), list[FileTable]()
+    # A batch's files stand in the order of batches, merged ones in the place of their oldest.
+    for entry in sorted(before.entries(), key=_clocks):
+        if isinstance(entry, FileTable):
+            tables += _cut(store, entry, retaining, seq, attempt) if retaining.drops_of(entry) else [entry]
+        elif retaining.drops(entry):
+            files.remove(entry)
+    if retaining.dropped == before.dropped:
+        return before
+    return Quarantine(tuple(files), retaining.dropped, tuple(tables), tuple(retaining.leaving))
+
+
+def _clocks(entry: Segment | FileTable) -> tuple[int, int]:
+    return entry.bounds[CLOCK] if isinstance(entry, Segment) else (entry.oldest, entry.newest)
+
+
+def _cut(store: Store, table: FileTable, retaining: _Retaining, seq: int, attempt: str) -> list[FileTable]:
+    """A table anew without the files that go. Where it cannot be read, all of them count as dropped."""
+    try:
+        files = sorted(files_of(list_of(store, table)), key=_clocks)
+    except StateError as error:
+        if error.code != DATA:
+            raise
+        _logger.warning("%d files of rejected rows count as dropped: %s", table.files, error.message)
+        retaining.lost(table)
+        return []
+    left = [file for file in files if not retaining.drops(file)]
+    if len(left) == len(files):
+        return [table]
+    with storage_errors("dropping rejected rows"):
+        return [table_of(store, left, seq, attempt)] if left else []
+
+
+def _listed(store: Store, before: Quarantine, seq: int, attempt: str) -> Quarantine:
+    """The quarantine with full files in a table, once there are many, but for those of this batch and the newest."""
+    newest = max(reversed(before.files), key=lambda file: file.bounds[CLOCK][1], default=None)
+    full = [file for file in before.files if is_full(file) and file.batch < seq and file is not newest]
+    if len(full) <= LISTED:
+        return before
+    with storage_errors("listing files of rejected rows"):
+        tables = with_files(store, before.tables, sorted(full, key=_clocks), seq, attempt)
+    gone = set(map(id, full))
+    return replace(before, files=tuple(file for file in before.files if id(file) not in gone), tables=tables)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,9 +284,11 @@ def appended(
     """
     import pyarrow as pa
 
+    before = replace(before, leaving=())
     if not written and not tables:
-        return before.kept(keep, clock)
-    bounded = Quarantine((*before.files, *written), before.dropped).kept(keep, clock)
+        return _retained(store, before, keep, clock, seq, attempt)
+    more = replace(before, files=(*before.files, *written))
+    bounded = _retained(store, more, keep, clock, seq, attempt)
     span = None if keep.age is None else max(1, keep.age // _PARTS)
     most = _MOST_BYTES if keep.bytes is None else min(_MOST_BYTES, keep.bytes // _PARTS)
     live = [
@@ -219,7 +330,8 @@ def appended(
         else:
             with storage_errors("writing quarantined rows"):
                 files.append(set_aside(store, new, clock, seq, attempt))
-    return Quarantine(tuple(files), dropped).kept(keep, clock)
+    merged_files = replace(bounded, files=tuple(files), dropped=dropped)
+    return _listed(store, _retained(store, merged_files, keep, clock, seq, attempt), seq, attempt)
 
 
 def _is_there(store: Store, segment: Segment) -> bool:

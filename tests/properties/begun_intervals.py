@@ -35,7 +35,6 @@ def check_begun(case: Case, facts: ProgramFacts, tally: Tally) -> None:
     options, store = RunOptions(collect_garbage=collect, purging=purging), MemoryStore()
     with (
         little_work(rng, looks=collect == "amortised"),
-        patch.object(garbage, "MOST_BEGUN", rng.choice((0, 2, garbage.MOST_BEGUN))),
         patch.object(garbage, "LEAST_BEGUN", rng.choice((0, 3, garbage.LEAST_BEGUN))),
     ):
         session = Session(facts, store, options=options)

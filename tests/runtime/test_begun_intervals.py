@@ -12,10 +12,15 @@ from tests.runtime.conftest import EITHER, Start
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.batch import garbage
+from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import purge_rows
+from tidegate.runtime.ingest import ingest
+from tidegate.runtime.ingest.beginnings.fates import refused_beginnings_and_ends
+from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import StateError
+from tidegate.runtime.state.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -308,6 +313,67 @@ def test_beginnings_are_written_anew_once_as_many_have_ended(monkeypatch: pytest
             run.step()
             most = max(most, run.live_rows["beginnings of E"])
         assert 6 <= most <= 16
+
+
+def test_a_batch_writes_few_beginnings_again_beside_many_that_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were left are read again with as many others only, which are few segments until then."""
+    written: list[int] = []
+    rewrite = EmbeddedExecutor.rewrite
+
+    def counted(executor: EmbeddedExecutor, batch: Any, rewrites: Any) -> Any:
+        written.append(sum(one.rows for one in rewrites if one.buffer.id == "beginnings of E"))
+        return rewrite(executor, batch, rewrites)
+
+    monkeypatch.setattr(EmbeddedExecutor, "rewrite", counted)
+    store = MemoryStore()
+    with Session(overlapping(events()).facts, store) as run:
+        run.push("E", [(n, "A", 0, None) for n in range(20_000)])
+        run.step()
+        for t in range(1, 100):
+            run.push("E", [(20_000 + 10 * t + k, "A", t, None) for k in range(10)])
+            run.advance("E", {"z": t - 1})
+            run.step()
+        assert run.live_rows()["beginnings of E"] == 20_990
+    assert 0 < max(written) <= 1_000
+    manifest = inspect(store).manifest
+    assert manifest is not None
+    assert len(manifest.segments["beginnings of E"]) <= 16
+
+
+def test_a_batch_looks_up_the_intervals_of_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        looked.append(given[3].height)
+        return refused_beginnings_and_ends(*given)
+
+    monkeypatch.setattr(ingest, "refused_beginnings_and_ends", counted)
+    with Session(overlapping(events()).facts) as run:
+        run.push("E", [(n, "A", 0, None) for n in range(20_000)])
+        run.step()
+        for t in range(1, 10):
+            run.push("E", [(1000 * t + k, "A", 0, t) for k in range(10)])
+            run.push("E", [(1000 * t + 500, "A", t, None)])
+            run.advance("E", {"z": t - 1})
+            run.step()
+        assert run.counts["E"].rejected == {"conflict": 9}
+    assert looked[0] == 0
+    assert max(looked[4:]) < 100
+
+
+def test_merged_ends_still_say_which_intervals_have_ended() -> None:
+    """A segment has the beginnings, others their ends. An identity is free again once its interval has ended."""
+    with Session(overlapping(events()).facts) as run:
+        run.push("E", [(n, "A", 0, None) for n in range(40)])
+        run.step()
+        for n in range(40):
+            run.push("E", [(n, "A", 0, n + 2)])
+            run.advance("E", {"z": n + 1})
+            run.step()
+        assert run.live_rows()["beginnings of E"] == 80
+        run.push("E", [(n, "B", 50, None) for n in range(39)])
+        run.step()
+        assert run.counts["E"].rejected == {}
 
 
 def test_a_beginning_moves_progress_where_a_delay_says_so() -> None:

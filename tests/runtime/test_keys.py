@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,21 @@ from tests.runtime.conftest import EITHER, Start
 from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.types import BIGINT, STRING
 from tidegate.runtime.connectors.sources import Source
-from tidegate.runtime.ingest.keys import key_rejections
+from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.embedded.steps import segment_cache
+from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.joins.indexed_rows import IndexedRows
+from tidegate.runtime.eval.joins.key_index import KeyIndex
+from tidegate.runtime.ingest import ingest
+from tidegate.runtime.ingest.keys import RememberedRows, key_memory, key_rejections
+from tidegate.runtime.state import segments
 from tidegate.runtime.state.errors import StateError
+from tidegate.runtime.state.segments import Segment, int64_bounds, read_segments
+from tidegate.runtime.state.store.interface import Store
+from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,6 +110,96 @@ def test_repeated_is_what_reading_row_by_row_says(seed: int) -> None:
     seen = before.filter(pl.Series(fates[:cut], dtype=pl.String).is_null()) if cut else before
     after = pl.DataFrame(rows[cut:], schema, orient="row")
     assert key_rejections(after, seen, ["k", "t"]).to_list() == fates[cut:]
+
+
+@pytest.mark.parametrize("seed", shards(20, 3))
+def test_what_is_looked_up_is_all_that_could_be_repeated(seed: int) -> None:
+    """By indexes and without, with bounds and without, and with keys that are NULL."""
+    rng = random.Random(seed)
+    for _ in range(20):
+        most = rng.choice((3, 30))
+        stored = {str(n): _some_rows(rng, rng.randint(1, 40), 10 * n, most) for n in range(5)}
+        of_batch = _some_rows(rng, rng.randint(0, 3), 20, most)
+        rows = _some_rows(rng, rng.randint(0, 5), rng.randint(0, 60), most)
+        _check_look_up(stored, of_batch, rows, indexed=rng.random() < 0.5)
+
+
+LOOKED_UP = Schema(
+    (Attribute("k", STRING), Attribute("t", BIGINT, nullable=False, temporal=True), Attribute("v", BIGINT))
+)
+
+
+def _some_rows(rng: random.Random, count: int, first: int, most: int) -> pl.DataFrame:
+    made = [(rng.choice((None, "a", "b")), first + rng.randint(0, most), rng.randint(0, 9)) for _ in range(count)]
+    return pl.DataFrame(made, polars_schema(LOOKED_UP), orient="row")
+
+
+def _check_look_up(
+    stored: Mapping[str, pl.DataFrame], of_batch: pl.DataFrame, rows: pl.DataFrame, *, indexed: bool
+) -> None:
+    looked_into: list[str] = []
+
+    def read(segments: Sequence[Segment], key: tuple[str, ...], /) -> list[IndexedRows]:
+        looked_into.extend(segment.path for segment in segments)
+        held = [stored[segment.path] for segment in segments]
+        return [IndexedRows(some, KeyIndex.of(some, key) if indexed else None) for some in held]
+
+    files = [
+        Segment(path, some.height, 0, "", "", int64_bounds(some.to_arrow(), ["t"]), 0, 0)
+        for path, some in stored.items()
+    ]
+    key = ("k", "t")
+    memory = key_memory(StreamDef("S", LOOKED_UP, progress=("t",)), key)
+    known = RememberedRows(memory.buffer, key, tuple(files), read)
+    known.add(of_batch)
+    found = known.like(rows)
+    alike = [some.join(rows, on=key, how="semi", nulls_equal=True) for some in (*stored.values(), of_batch)]
+    meant = pl.concat(alike)
+    again = found.join(rows, on=key, how="semi", nulls_equal=True)
+    assert sorted(map(repr, again.rows())) == sorted(map(repr, meant.rows()))
+    if indexed:
+        assert found.height <= meant.height + of_batch.height  # no two of these keys have one hash
+    for path in stored.keys() - looked_into:
+        assert stored[path].join(rows, on="t", how="semi").is_empty()
+
+
+@pytest.mark.parametrize("of_segments", ["indexes", "bounds"])
+def test_a_batch_costs_what_its_rows_are_however_many_are_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_segments: str
+) -> None:
+    looked: list[int] = []
+    read: list[str] = []
+
+    def counted(rows: pl.DataFrame, seen: pl.DataFrame, *rest: Any) -> pl.Series:
+        looked.append(seen.height)
+        return key_rejections(rows, seen, *rest)
+
+    def noted(store: Store, segments: Sequence[Segment], *rest: Any, **options: Any) -> Any:
+        read.extend(segment.path for segment in segments)
+        return read_segments(store, segments, *rest, **options)
+
+    monkeypatch.setattr(ingest, "key_rejections", counted)
+    sources = {"R": tg.source(None, delay=1_000_000, key=("sensor", "t"))}
+    with Session(hourly().facts, LocalStore(tmp_path), sources) as run:
+        for first in range(0, 60_000, 10_000):
+            run.push("R", [(t % 7, t, 1.0) for t in range(first, first + 10_000)])
+            run.step()
+        for module in (segments, segment_cache):
+            monkeypatch.setattr(module, "read_segments", noted)
+        for n in range(10):
+            looked.clear()
+            if of_segments == "indexes":
+                run.push("R", [(t % 7, t, float(n % 2)) for t in range(n, 60_000, 2_000)])
+            else:
+                run.push("R", [(0, 60_000 + 10 * n + k, 1.0) for k in range(10)])
+            run.step()
+        assert not read
+        if of_segments == "indexes":
+            assert run.counts["R"].rejected == {"duplicate": 150, "conflict": 150}
+            assert looked == [30]
+        else:
+            assert run.counts["R"].rejected == {}
+            assert looked == [0]
 
 
 def test_how_rows_are_cut_into_batches_changes_nothing() -> None:

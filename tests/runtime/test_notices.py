@@ -17,6 +17,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.time import INF
+from tidegate.runtime.engines import rejections
 from tidegate.runtime.state.errors import StateError
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ def test_results_that_are_asked_for_before_any_batch_are_warned_of(tmp_path: Pat
 
 
 MENDS = [
-    ({"n": 2**70, "t": "2026-01-01"}, "declare decimal(38, 0) for longer numbers"),
+    ({"n": 2**70, "t": "2026-01-01"}, "declare string for names made of digits, or double where 15 digits are enough"),
     ({"n": 1, "t": None}, "E progresses on t, so each row needs one"),
     ({"n": 0, "t": "2026-01-01"}, "tg.when(...)"),
 ]
@@ -275,6 +276,18 @@ def test_the_mend_fits_the_reason(row: dict[str, object], hint: str) -> None:
     needed = tg.stream("N", "n bigint not null, t timestamp", progress="t")
     with pytest.raises(tg.QueryError, match="n is declared `not null`: leave that out of the schema"):
         tg.program(All=needed).run({"N": [{"n": None, "t": "2026-01-01"}]})
+
+
+def test_a_mend_names_types_that_can_be_declared() -> None:
+    texts = [*rejections.MENDS.values(), *rejections._TEXTS.values(), *rejections._LARGER.values()]
+    named = {type_ for text in texts for type_ in re.findall(r"decimal\([0-9, ]+\)", text)}
+    assert named
+    for type_ in named:
+        tg.stream("E", f"n {type_}, t timestamp", progress="t")
+    exact = tg.stream("E", "n decimal(4, 2), t timestamp", progress="t")
+    with pytest.raises(tg.QueryError, match="TG430") as caught:
+        tg.program(All=exact).run({"E": [("100.00", "2026-01-01")]})
+    assert caught.value.hint == "declare a decimal of more digits, 18 at most, or double where 15 digits are enough"
 
 
 def test_a_term_without_a_value_is_told_with_its_values() -> None:

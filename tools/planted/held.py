@@ -162,5 +162,23 @@ GROUP = Group(
             "if number > 1 and not number & (number - 1):",
             "if number > 1:",
         ),
+        bug(
+            "the file of a broadcast stays",
+            "runtime/engines/spark/tasks/jobs_of_texts.py",
+            "            broadcast.destroy()\n",
+            "            broadcast.unpersist()\n",
+        ),
+        bug(
+            "what is large goes with the function",
+            "runtime/engines/spark/tasks/jobs_of_texts.py",
+            "    if 2 * len(shared) <= _known(context).most_bytes:",
+            "    if True:",
+        ),
+        bug(
+            "what is small is a broadcast",
+            "runtime/engines/spark/tasks/jobs_of_texts.py",
+            "    if 2 * len(shared) <= _known(context).most_bytes:",
+            "    if False:",
+        ),
     ),
 )

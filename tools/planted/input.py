@@ -54,7 +54,7 @@ GROUP = Group(
         bug(
             "keys are forgotten after each batch",
             BATCH_ADMISSION,
-            "remembered=tuple(segment for buffer in key_buffers for segment in state.segments[buffer.id])",
+            "remembered=() if memory is None else state.segments[memory.id]",
             "remembered=()",
         ),
         bug(
@@ -72,8 +72,8 @@ GROUP = Group(
         bug(
             "rejected rows are remembered",
             INTAKE,
-            "seen=pl.concat([seen, fine.select(seen.columns)])",
-            "seen=pl.concat([seen, rows.select(seen.columns)])",
+            "            seen.add(fine)\n",
+            "            seen.add(rows)\n",
         ),
         bug(
             "why: a row needs one tick less",
@@ -99,6 +99,30 @@ GROUP = Group(
             WHY,
             "            if not pairs:\n                return ()\n",
             "            if not pairs:\n                continue\n",
+        ),
+        bug(
+            "a segment that ends with a key of a batch is not looked into",
+            KEYS,
+            "extent[1] < low or high < extent[0]",
+            "extent[1] < low or high <= extent[0]",
+        ),
+        bug(
+            "all that is remembered is looked through",
+            KEYS,
+            "[s for s in self.segments if keys.height and _may_hold(s.bounds, extents)]",
+            "list(self.segments)",
+        ),
+        bug(
+            "keys of several attributes are looked up by the first",
+            "runtime/eval/joins/key_index.py",
+            "        hashes = hashes * _FACTOR + other\n",
+            "        pass\n",
+        ),
+        bug(
+            "what a batch repeats of itself is accepted",
+            KEYS,
+            "            self.of_batch.append(rows.select(self.columns))\n",
+            "            pass\n",
         ),
     ),
 )

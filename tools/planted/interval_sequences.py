@@ -268,5 +268,24 @@ GROUP = Group(
             'begun = " or has begun" if pair.begun and _tells(query, pair.counterpart) else ""',
             'begun = ""',
         ),
+        bug(
+            "many segments of beginnings are judged anew with all others",
+            GARBAGE,
+            "            is_due = sum(rows) > 2 * max(max(rows), LEAST_BEGUN)\n",
+            "            is_due = len(stored) > 4 or sum(rows) > 2 * max(max(rows), LEAST_BEGUN)\n",
+        ),
+        bug(
+            "segments of beginnings stay as small as they came",
+            GARBAGE,
+            "                waiting += () if closed else self._merges_of_begun(buffer, stored)\n",
+            "",
+        ),
+        bug(
+            "a merge of some beginnings forgets which intervals have ended",
+            GARBAGE,
+            "        return [Rewrite(buffer, group, TRUE, most) for group in groups]\n",
+            "        begun = self._begun(buffer)\n"
+            "        return [Rewrite(buffer, group, TRUE, most, beginnings=begun, reached=1 << 60) for group in groups]\n",
+        ),
     ),
 )

@@ -31,7 +31,7 @@ from tidegate.runtime.ingest.ingest import (
     ingest_rows,
     ingest_side_by_side,
     is_judged_in_order,
-    load_remembered,
+    remembered_of,
 )
 from tidegate.runtime.ingest.inputs import Arrivals, bytes_of, shares
 from tidegate.runtime.ordered.operators import Operators
@@ -66,6 +66,7 @@ class EmbeddedExecutor:
     operators: Operators = field(init=False)
     cache: SegmentCache = field(init=False)
     _pending: PendingSegments = field(init=False)
+    _reader: SegmentReader = field(init=False)
     _aside: AsideRows = field(init=False)
     _evaluation: JobEvaluation = field(init=False)
     _unsettled: UnsettledQueries = field(init=False)
@@ -79,7 +80,7 @@ class EmbeddedExecutor:
         self.cache = SegmentCache(self.store, memory.cache_bytes(cache_bytes))
         self._pending = PendingSegments(self.cache, pending_bytes)
         self._aside = AsideRows()
-        reader = SegmentReader(self.cache, self._pending)
+        self._reader = reader = SegmentReader(self.cache, self._pending)
         self._evaluation = JobEvaluation(reader, self.statics, self._aside)
         self._unsettled = UnsettledQueries()
         self._strata = JobEvaluation(reader, self.statics, self._unsettled)
@@ -113,7 +114,8 @@ class EmbeddedExecutor:
     def _ingested(self, name: str, arrivals: Iterable[Arrival], intake: Intake, options: SourceOptions) -> IngestedRows:
         parts = shares(arrivals, self.threads) if not is_judged_in_order(intake.stream, options) else ()
         if len(parts) < 2:
-            return ingest_rows(arrivals, intake, self.statics, options, load_remembered(self.store, intake, options))
+            remembered = remembered_of(intake, options, self._reader.indexed)
+            return ingest_rows(arrivals, intake, self.statics, options, remembered)
         step, size, count = f"{INGEST} {name}", bytes_of(arrivals), len(parts)
         way = self.tuner.choose(step, self.tuner.rows_of(name, size), (Way("here", count, count), Way("here")))
         began = time.perf_counter()

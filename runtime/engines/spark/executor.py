@@ -349,8 +349,8 @@ class SparkExecutor:
         names = ", ".join(job.query.name for job in (*jobs, *sharded))
         with described(self.spark, f"batch {batch.seq}: {'increments' if ',' in names else 'increment'} of {names}"):
             if stored:  # all in one job
-                stored += [tasks_as_rows(self.spark, tasks)] if tasks else []
-                summaries = _summaries(reduce(DataFrame.unionAll, stored))
+                with tasks_as_rows(self.spark, tasks) as others:
+                    summaries = _summaries(reduce(DataFrame.unionAll, [*stored, *others]))
             else:
                 summaries = run_tasks(self.spark, tasks)
         by_query: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}

@@ -23,16 +23,17 @@ from tidegate.runtime.engines.spark.eval.lying import by_shard
 from tidegate.runtime.engines.spark.tasks.held import HeldRun, held_of
 from tidegate.runtime.engines.spark.tasks.running import Batches, reported, summary_batch
 from tidegate.runtime.eval.columns import to_user_table
+from tidegate.runtime.eval.joins.indexed_rows import IndexedRows
 from tidegate.runtime.ingest.admission import Intake
 from tidegate.runtime.ingest.buffering import absorb
-from tidegate.runtime.ingest.ingest import Arrival, Remembered, ingest_rows, load_remembered
+from tidegate.runtime.ingest.ingest import Arrival, Remembered, ingest_rows, remembered_of
 from tidegate.runtime.ingest.inputs import Arrivals, size_of
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.rows import Rows, as_frame, as_table
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import storage_errors
-from tidegate.runtime.state.quarantine import AREA as QUARANTINE
-from tidegate.runtime.state.segments import new_path, write_segment
+from tidegate.runtime.state.rejects.file_tables import AREA as QUARANTINE
+from tidegate.runtime.state.segments import Segment, new_path, read_segments, write_segment
 from tidegate.runtime.state.store.local import LocalStore
 
 #: A task writes what it has gathered once it holds this much, so that its memory stays bounded.
@@ -81,6 +82,20 @@ class FileTask:
         return cls(stream, format_, tuple(paths))
 
 
+@dataclass(slots=True)
+class _SegmentFiles:
+    """The rows of segments that a task has looked into, without indexes: each is read once."""
+
+    store: LocalStore
+    known: dict[str, pl.DataFrame] = field(default_factory=dict)
+
+    def __call__(self, segments: Sequence[Segment], _: tuple[str, ...], /) -> list[IndexedRows]:
+        for segment in segments:
+            if segment.path not in self.known:
+                self.known[segment.path] = pl.DataFrame(read_segments(self.store, [segment]))
+        return [IndexedRows(self.known[segment.path], None) for segment in segments]
+
+
 @dataclass(frozen=True, slots=True)
 class IngestContext:
     """Everything that ingesting rows of any stream needs."""
@@ -98,7 +113,7 @@ class IngestContext:
         tables |= {occurrence.name for term in intake.terms for occurrence in occurrences(term) if occurrence.static}
         statics = self.target.load_statics(tables)
         if stream not in remembered:
-            remembered[stream] = load_remembered(store, intake, self.options[stream])
+            remembered[stream] = remembered_of(intake, self.options[stream], _SegmentFiles(store))
         rows = ingest_rows(arrivals, intake, statics, self.options[stream], remembered[stream])
         remembered[stream] = rows.remembered
         refused = None

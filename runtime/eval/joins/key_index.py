@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -17,9 +17,14 @@ from tidegate.runtime.rows import Array, SmallRows, Unsupported, array_of
 #: Segments of fewer rows have no index: all of their rows are taken.
 INDEXED: Final = 256
 
+#: A column, or several that are one key together.
+Key: TypeAlias = str | tuple[str, ...]
+
 _NUMBERS: Final = (pl.Int64, pl.Float64)
 #: Groups and instants are combined in one number only below this.
 _MOST: Final = 2**62
+#: An odd number of 64 bits: a hash times it is another for each hash.
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,12 @@ class LookUpKeys:
                 high = np.minimum(high, _plus(column(bound.column), bound.plus))
         return cls(keys.hash(0).to_numpy(), low, high)
 
+    @classmethod
+    def at_any_instant(cls, frame: pl.DataFrame, key: Key) -> LookUpKeys:
+        """By the key of these rows alone."""
+        hashes = hashes_of(frame, key)
+        return cls(hashes, np.full(len(hashes), INT64_MIN), np.full(len(hashes), INT64_MAX))
+
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
@@ -61,9 +72,9 @@ class KeyIndex:
     columns: Mapping[str, Array]
 
     @classmethod
-    def of(cls, frame: pl.DataFrame, column: str, time: str | None = None) -> KeyIndex:
-        """The index of a segment by a column and, if there is one without NULL, a column of instants."""
-        hashes = frame.get_column(column).hash(0).to_numpy()
+    def of(cls, frame: pl.DataFrame, key: Key, time: str | None = None) -> KeyIndex:
+        """The index of a segment by a key and, if there is one without NULL, a column of instants."""
+        hashes = hashes_of(frame, key)
         order = np.argsort(hashes)
         ordered = hashes[order]
         begins = np.ones(len(ordered), dtype=np.bool_)
@@ -123,6 +134,15 @@ class KeyIndex:
         first[1:] = np.maximum(first[1:], reached[:-1])
         rows: UInt32Array = np.sort(self.rows[listed(first, np.maximum(reached - first, 0))])
         return rows
+
+
+def hashes_of(frame: pl.DataFrame, key: Key) -> UInt64Array:
+    """A hash of the key of each row. NULL equals NULL, and 0.0 equals -0.0."""
+    names = (key,) if isinstance(key, str) else key
+    hashes, *others = (frame.get_column(name).hash(0).to_numpy() for name in names)
+    for other in others:
+        hashes = hashes * _FACTOR + other
+    return hashes
 
 
 def listed(first: Int64Array, counts: Int64Array) -> Int64Array:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from py4j.clientserver import ClientServerConnection  # type: ignore[import-untyped]  # it has no types
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tidegate.runtime.engines.spark.tasks import jobs_of_texts
 from tidegate.runtime.engines.spark.tasks.jobs_of_texts import collected
+from tidegate.runtime.engines.spark.tasks.running import Tasks, tasks_as_rows
 
 pytestmark = pytest.mark.spark
 
@@ -56,6 +61,55 @@ def test_what_is_large_goes_as_a_broadcast(spark: SparkSession, monkeypatch: pyt
     assert collected(spark.sparkContext, doubled, ["a"]) == ["a", "a again \udcff\n"]
     monkeypatch.setattr(jobs_of_texts._KNOWN[spark.sparkContext], "most_bytes", 10)
     assert collected(spark.sparkContext, doubled, ["a"]) == ["a", "a again \udcff\n"]
+
+
+def padded(_: bytes, texts: Iterable[str]) -> Iterator[str]:
+    return doubled(texts)
+
+
+def padded_failing(_: bytes, texts: Iterable[str]) -> Iterator[str]:
+    return failing(texts)
+
+
+def padded_summary(_: bytes, own: Any) -> Iterator[str]:
+    yield json.dumps({"own": own})
+
+
+@pytest.fixture
+def broadcasts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is broadcast in a test."""
+    made: list[Any] = []
+
+    def counted(self: SparkContext, value: Any) -> Any:
+        made.append(broadcast(self, value))
+        return made[-1]
+
+    broadcast = SparkContext.broadcast
+    monkeypatch.setattr(SparkContext, "broadcast", counted)
+    return made
+
+
+def test_the_file_of_a_broadcast_goes_with_its_job(spark: SparkSession, broadcasts: list[Any]) -> None:
+    """PySpark would keep it until the JVM ends."""
+    context, large = spark.sparkContext, os.urandom(2 << 20)
+    before = sorted(os.listdir(context._temp_dir))
+    assert collected(context, partial(padded, large), ["a", "b"])[::2] == ["a", "b"]
+    with pytest.raises(Exception, match="ZeroDivisionError: 3"):
+        collected(context, partial(padded_failing, large), ["1", "3"])
+    with tasks_as_rows(spark, [Tasks(partial(padded_summary, large), [1, [2]])]) as rows:
+        lines = [json.loads(row.summary) for frame in rows for row in frame.collect()]
+    assert lines == [{"own": 1}, {"own": [2]}]
+    assert len(broadcasts) == 3
+    assert sorted(os.listdir(context._temp_dir)) == before
+
+
+def test_what_is_small_is_no_broadcast(spark: SparkSession, broadcasts: list[Any]) -> None:
+    assert collected(spark.sparkContext, partial(padded, b"few"), ["a"])[0] == "a"
+    with tasks_as_rows(spark, [Tasks(partial(padded_summary, b"few"), [1])]) as rows:
+        assert [json.loads(row.summary) for frame in rows for row in frame.collect()] == [{"own": 1}]
+    with tasks_as_rows(spark, []) as rows:
+        assert rows == []
+    assert not broadcasts
 
 
 def test_a_job_takes_few_calls_to_the_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,7 @@ def test_another_format(place: Place) -> None:
         store = place.store()
         data = store.read_bytes(path)
         for other in (b"1", b"9"):
-            rewrite(place, path, data.replace(b'"format":5', b'"format":' + other))
+            rewrite(place, path, data.replace(b'"format":6', b'"format":' + other))
             assert f"format {other.decode()};" in refused(FORMAT, open_toy, place.store(), place).message
         rewrite(place, path, data)
     open_toy(place.store(), place).close()

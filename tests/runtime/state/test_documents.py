@@ -31,7 +31,8 @@ from tidegate.runtime.state.manifest import (
     encode_intent,
     encode_manifest,
 )
-from tidegate.runtime.state.quarantine import CLOCK, DroppedTotals, Quarantine
+from tidegate.runtime.state.quarantine import DroppedTotals, Quarantine
+from tidegate.runtime.state.rejects.file_tables import CLOCK, FileTable
 from tidegate.runtime.state.segments import Segment, new_path
 from tidegate.runtime.state.store.interface import FileRef
 
@@ -71,6 +72,7 @@ outputs = st.builds(
     name=st.just("part-1.parquet"),
 )
 rejected = segments.map(lambda segment: replace(segment, bounds={CLOCK: (1, 2)}))
+listed = segments.map(lambda segment: replace(segment, rows=3, bounds={"oldest": (1, 2), "newest": (2, 3)}))
 source_counts = st.builds(
     lambda accepted, rejected: SourceCounts(accepted + sum(rejected.values()), accepted, rejected),
     counts,
@@ -104,6 +106,8 @@ manifests = st.builds(
         Quarantine,
         st.lists(rejected, max_size=2).map(tuple),
         st.builds(DroppedTotals, counts, counts, counts, st.none() | ints),
+        st.lists(st.builds(FileTable, listed, counts, counts), max_size=2).map(tuple),
+        st.lists(kernel_files, max_size=2).map(tuple),
     ),
     progress=st.dictionaries(names, extended, max_size=4),
     counts=st.dictionaries(names, source_counts, max_size=2),
@@ -341,7 +345,7 @@ def test_another_format_is_not_called_damage(other: int) -> None:
     document = json.loads(encode_manifest(SAMPLE))
     del document["body"]["extra"]
     data = json.dumps(document | {"format": other}).encode()
-    with pytest.raises(StateError, match=f"has format {other}; this version of Tidegate reads format 5") as caught:
+    with pytest.raises(StateError, match=f"has format {other}; this version of Tidegate reads format 6") as caught:
         decode_manifest(data, 12)
     assert caught.value.code == FORMAT
 

@@ -18,10 +18,11 @@ from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.ingest.ingest import ingest_rows
 from tidegate.runtime.ingest.quarantine import kept_rows, quarantine_of, retention
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.checkpoint import inspect, retained_manifests
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.failpoints import SimulatedCrash, crash
 from tidegate.runtime.state.quarantine import QUARANTINE_SCHEMA, Quarantine, RejectedRow, RejectedRows
+from tidegate.runtime.state.rejects.file_tables import listed_paths
 from tidegate.runtime.state.store.local import LocalStore
 
 BEGIN = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
@@ -259,6 +260,148 @@ def test_full_files_that_retention_drops_before_their_turn_are_left_out(
             path.unlink()
         with pytest.raises(StateError, match="is missing"):
             reader.read_all()
+
+
+@pytest.fixture
+def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file is full, and more than four of them go to a table."""
+    monkeypatch.setattr("tidegate.runtime.state.quarantine._MOST_BYTES", 0)
+    monkeypatch.setattr("tidegate.runtime.state.quarantine.LISTED", 4)
+    for name, value in (("_MERGED", 8), ("_MOST_TABLES", 2)):
+        monkeypatch.setattr(f"tidegate.runtime.state.rejects.file_tables.{name}", value)
+
+
+def on_disk(place: Path, kind: str) -> list[str]:
+    return sorted(str(path.relative_to(place)) for path in (place / "quarantine" / kind).glob("*.parquet"))
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_a_manifest_names_few_files_however_many_are_full(tmp_path: Path) -> None:
+    named, written = [], []
+    with opened(tmp_path) as session:
+        for n in range(200):
+            reject(session, n)
+            now = kept(tmp_path)
+            named.append(len(now.files) + len(now.tables))
+            written += [table.files for table in now.tables if table.table.batch == n + 1]
+            assert (now.count, now.rows) == (n + 1, n + 1)
+        assert numbers(session) == list(range(200))
+        in_order = [int(row["row"].split(":")[1].split(",")[0]) for row in session.quarantine_rows()]
+        assert in_order == list(range(200))
+    assert max(named) <= 4 + 2 + 12
+    assert sum(written) <= 200 * 6  # an entry is written again for each tier that it reaches
+    assert len(on_disk(tmp_path, "rows")) == 200
+    with opened(tmp_path) as session:
+        assert numbers(session) == list(range(200))
+        assert len(on_disk(tmp_path, "rows")) == 200
+        assert "200 files" in str(list_state(session._store))
+    tables = (t for manifest in retained_manifests(LocalStore(tmp_path)) for t in manifest.quarantine.tables)
+    assert on_disk(tmp_path, "files") == sorted({table.table.path for table in tables})
+
+
+@pytest.mark.usefixtures("small_tables")
+@pytest.mark.parametrize(
+    "failpoint", ["commit-after-quarantine", "commit-before-manifest", "commit-after-manifest", "commit-during-gc"]
+)
+@pytest.mark.parametrize("at", [7, 12, 13, 30])
+def test_a_crash_loses_no_row_of_a_table(tmp_path: Path, failpoint: str, at: int) -> None:
+    days = count()
+    clock = lambda: BEGIN + dt.timedelta(days=next(days))  # noqa: E731  # one a batch
+    with opened(tmp_path, clock, quarantine_keep="20d") as session:
+        for n in range(at - 1):
+            reject(session, n)
+        session._store.failpoints.arm(failpoint, crash)
+        with pytest.raises(SimulatedCrash):
+            reject(session, at - 1)
+    with opened(tmp_path, clock, quarantine_keep="20d") as session:
+        done = at if failpoint in ("commit-after-manifest", "commit-during-gc") else at - 1
+        for n in range(done, 40):
+            reject(session, n)
+            found = numbers(session)
+            assert found == list(range(found[0], n + 1))
+            assert len(found) >= min(n, 18)
+        assert kept(tmp_path).dropped.rows + len(found) == 40
+    with opened(tmp_path):
+        found_files = {name for kind in ("rows", "files") for name in on_disk(tmp_path, kind)}
+        now = retained_manifests(LocalStore(tmp_path))
+        named = {file.path for manifest in now for file in manifest.quarantine.refs()}
+        named |= {path for manifest in now for path in listed_paths(LocalStore(tmp_path), manifest.quarantine.tables)}
+        assert found_files == named
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_retention_drops_single_files_of_tables(tmp_path: Path) -> None:
+    """By age to the day, and the files go with the manifest before."""
+    days = count()
+    clock = lambda: BEGIN + dt.timedelta(days=next(days))  # noqa: E731  # one a batch
+    with opened(tmp_path, clock, quarantine_keep="12d") as session:
+        for n in range(60):
+            reject(session, n)
+            assert numbers(session) == list(range(max(0, n - 12), n + 1))
+            assert len(on_disk(tmp_path, "rows")) <= 13 + 3
+            assert kept(tmp_path).dropped.rows == max(0, n - 12)
+        assert kept(tmp_path).tables
+        for _ in range(14):
+            session.step()  # without a rejected row
+        assert numbers(session) == []
+        assert len(on_disk(tmp_path, "rows")) <= 3
+        assert not kept(tmp_path).tables
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_a_size_bounds_what_stands_in_tables(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        reject(session, 0)
+        size = kept(tmp_path).bytes
+    with opened(tmp_path, quarantine_keep=f"{14 * size + size // 2} B") as session:
+        for n in range(1, 60):
+            reject(session, n)
+            found = numbers(session)
+            assert found == list(range(found[0], n + 1))
+            assert len(found) >= min(n, 12)
+            assert kept(tmp_path).bytes <= 14.5 * size
+            assert kept(tmp_path).dropped.rows + len(found) == n + 1
+        assert kept(tmp_path).tables
+        assert len(on_disk(tmp_path, "rows")) <= len(found) + 3
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_a_damaged_table_stops_no_run_and_whoever_reads_it_is_told(tmp_path: Path) -> None:
+    days = count()
+    clock = lambda: BEGIN + dt.timedelta(days=next(days))  # noqa: E731  # one a batch
+    with opened(tmp_path, clock, quarantine_keep="40d") as session:
+        for n in range(20):
+            reject(session, n)
+        lost = kept(tmp_path).tables
+        for table in lost:
+            (tmp_path / table.table.path).write_bytes(b"nothing")
+        with pytest.raises(StateError, match="damaged"):
+            session.quarantine()
+    with opened(tmp_path, clock, quarantine_keep="40d") as session:
+        assert len(on_disk(tmp_path, "rows")) == 20  # nobody knows which of them are left behind
+        for n in range(20, 40):
+            reject(session, n)
+        assert kept(tmp_path).rows == 40
+        for n in range(40, 60):
+            reject(session, n)
+        now = kept(tmp_path)
+        assert now.dropped.rows + now.rows == 60
+        assert now.dropped.files >= sum(table.files for table in lost)
+        assert numbers(session)[-1] == 59
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_a_stream_of_rows_in_tables_leaves_out_what_retention_drops_before_its_turn(tmp_path: Path) -> None:
+    days = count()
+    with opened(tmp_path, lambda: BEGIN + dt.timedelta(days=next(days)), quarantine_keep="20d") as session:
+        for n in range(20):
+            reject(session, n)
+        reader = session.quarantine()
+        for n in range(20, 30):
+            reject(session, n)
+        found = [int(row["row"].split(":")[1].split(",")[0]) for row in reader.read_all().to_pylist()]
+        assert found == list(range(found[0], 20))
+        assert 1 < found[0] <= numbers(session)[0]
 
 
 def test_old_rows_are_dropped_whole_and_said(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import polars as pl
 
-from tidegate.runtime.eval.joins.key_index import KeyIndex, size_of_index
+from tidegate.runtime.eval.joins.key_index import Key, KeyIndex, size_of_index
 from tidegate.runtime.rows import Rows, size_of
 from tidegate.runtime.state.segments import Segment, read_segments
 from tidegate.runtime.state.store.interface import Store
@@ -27,7 +27,7 @@ class SegmentCache:
     store: Store
     most_bytes: int
     rows: dict[str, Rows] = field(default_factory=dict)
-    indexes: dict[str, dict[tuple[str, str | None], KeyIndex]] = field(default_factory=dict)
+    indexes: dict[str, dict[tuple[Key, str | None], KeyIndex]] = field(default_factory=dict)
     _bytes: int = 0
     _sizes: dict[str, int] = field(default_factory=dict)
     """What each path counts among the bytes: the size of a frame grows when a column with one value is first read."""
@@ -53,19 +53,19 @@ class SegmentCache:
             self._count(path, size_of(rows) - size_of(self.rows[path]))
             self.rows[path] = rows
 
-    def index(self, path: str, column: str, time: str | None = None) -> KeyIndex | None:
-        """The index of a segment by a column and an instant, held while its rows are. None where one of the two cannot
+    def index(self, path: str, key: Key, time: str | None = None) -> KeyIndex | None:
+        """The index of a segment by a key and an instant, held while its rows are. None where one of the two cannot
         be held, or it was not often enough asked for: to sort a segment for one look takes longer than to read it.
         """
-        known, rows = self.indexes.get(path, {}).get((column, time)), self.rows.get(path)
+        known, rows = self.indexes.get(path, {}).get((key, time)), self.rows.get(path)
         if known is not None or not isinstance(rows, pl.DataFrame):
             return known
         looks = self._looks[path] = self._looks.get(path, 0) + 1
         if looks <= LOOKS or self._bytes + size_of_index(rows) > self.most_bytes:
             return None
         rows = self.rows[path] = rows.rechunk()  # of columns in several pieces the index would hold copies
-        index = KeyIndex.of(rows, column, time)
-        self.indexes.setdefault(path, {})[column, time] = index
+        index = KeyIndex.of(rows, key, time)
+        self.indexes.setdefault(path, {})[key, time] = index
         self._count(path, index.bytes)
         return index
 

@@ -11,7 +11,7 @@ from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegm
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.eval.increment import no_rows
 from tidegate.runtime.eval.joins.indexed_rows import IndexedRows
-from tidegate.runtime.eval.joins.key_index import INDEXED
+from tidegate.runtime.eval.joins.key_index import INDEXED, Key
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.rows import Rows, SmallRows, Unsupported, are_few, stacked
 from tidegate.runtime.rows import no_rows as no_small_rows
@@ -43,14 +43,14 @@ class SegmentReader:
         """Whether none of these segments has to be read from a file."""
         return all(s.path in self.cache.rows or self.pending.rows(s.path) is not None for s in segments)
 
-    def indexed(self, segments: Sequence[Segment], column: str, time: str | None) -> list[IndexedRows]:
+    def indexed(self, segments: Sequence[Segment], key: Key, time: str | None = None) -> list[IndexedRows]:
         """The rows of segments with their indexes by a key and an instant; a small segment has none."""
         indexed = []
         for segment in segments:
             rows, index = self._rows(segment), None
             if rows.height > INDEXED:
                 rows = self._load(segment)
-                index = self.cache.index(segment.path, column, time)
+                index = self.cache.index(segment.path, key, time)
             indexed.append(IndexedRows(rows, index))
         return indexed
 

@@ -8,29 +8,61 @@ once here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
-from pyspark import SparkContext
-from pyspark.serializers import BatchedSerializer
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+from pyspark import Broadcast, SparkContext
+from pyspark.serializers import BatchedSerializer, CloudPickleSerializer
 from pyspark.util import _load_from_socket
 
 from tidegate.runtime.engines.spark.tasks.held import packed
 
 Partition = Callable[[Iterable[str]], Iterator[str]]
+#: What all tasks of a job share, as it goes with their function, or beside it.
+Sent: TypeAlias = bytes | Broadcast[bytes]
 
 
 def collected(context: SparkContext, work: Partition, texts: Sequence[str]) -> list[str]:
     """What the work makes of each text, in their order: a task for each."""
-    known = _KNOWN.get(context) or _KNOWN.setdefault(context, _Jvm.of(context))
+    known = _known(context)
     reader = BatchedSerializer(known.context._unbatched_serializer, 1)  # type: ignore[no-untyped-call]  # PySpark has no types for it
     command = packed((partial(_of_partition, work), None, reader, known.context.serializer))
     if known.context._encryption_enabled or len(command) > known.most_bytes:
-        return context.parallelize(texts, len(texts)).mapPartitions(work).collect()
+        with sent(context, packed(work)) as shared:
+            return context.parallelize(texts, len(texts)).mapPartitions(partial(_of_sent, shared)).collect()
     return known.collected(command, reader, texts)
+
+
+@contextmanager
+def sent(context: SparkContext, shared: bytes) -> Iterator[Sent]:
+    """What all tasks of a job share, as a broadcast where it is large; the block runs the job.
+
+    PySpark would make one by itself. Its file would then stay until the JVM ends.
+    """
+    if 2 * len(shared) <= _known(context).most_bytes:  # a few hundred bytes go with it
+        yield shared
+        return
+    broadcast = context.broadcast(shared)
+    try:
+        yield broadcast
+    finally:
+        with suppress(Py4JError, OSError):  # the JVM may be gone, and its files with it
+            broadcast.destroy()
+
+
+def received(shared: Sent) -> bytes:
+    """The same in a worker."""
+    return shared.value if isinstance(shared, Broadcast) else shared
+
+
+def _of_sent(shared: Sent, texts: Iterable[str]) -> Iterator[str]:
+    work: Partition = CloudPickleSerializer().loads(received(shared))  # type: ignore[no-untyped-call]  # PySpark has no types for it
+    return work(texts)
 
 
 def _of_partition(work: Partition, _: int, texts: Iterable[str]) -> Iterator[str]:
@@ -97,3 +129,7 @@ class _Jvm:
 
 
 _KNOWN: WeakKeyDictionary[SparkContext, _Jvm] = WeakKeyDictionary()
+
+
+def _known(context: SparkContext) -> _Jvm:
+    return _KNOWN.get(context) or _KNOWN.setdefault(context, _Jvm.of(context))

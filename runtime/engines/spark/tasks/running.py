@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.engines.spark.failures import failure_line, read_summaries
 from tidegate.runtime.engines.spark.tasks.held import packed, shared_of
-from tidegate.runtime.engines.spark.tasks.jobs_of_texts import collected
+from tidegate.runtime.engines.spark.tasks.jobs_of_texts import Sent, collected, received, sent
 from tidegate.runtime.engines.spark.tasks.still import leave_still
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import memory_errors
@@ -48,11 +48,16 @@ def run_tasks(spark: SparkSession, given: Sequence[Tasks]) -> list[dict[str, Any
     return read_summaries(collected(spark.sparkContext, partial(run_packed, packed(works)), texts))
 
 
-def tasks_as_rows(spark: SparkSession, given: Sequence[Tasks]) -> DataFrame:
-    """The summaries of all tasks as rows, to be collected with others in one job."""
+@contextmanager
+def tasks_as_rows(spark: SparkSession, given: Sequence[Tasks]) -> Iterator[list[DataFrame]]:
+    """The summaries of all tasks as rows, to be collected with others in one job, in the block; none without tasks."""
     works, texts = _texts(given)
-    numbers = spark.range(0, len(texts), 1, len(texts))
-    return numbers.mapInArrow(partial(_run_numbered, packed(works), texts), SUMMARIES)
+    if not texts:
+        yield []
+        return
+    with sent(spark.sparkContext, packed((packed(works), texts))) as shared:
+        numbers = spark.range(0, len(texts), 1, len(texts))
+        yield [numbers.mapInArrow(partial(_run_numbered, shared), SUMMARIES)]
 
 
 def run_packed(works: bytes, texts: Iterable[str]) -> Iterator[str]:
@@ -79,7 +84,8 @@ def reporting() -> Iterator[list[str]]:
         failed.append(failure_line(error))
 
 
-def _run_numbered(works: bytes, texts: Sequence[str], batches: Batches) -> Batches:
+def _run_numbered(shared: Sent, batches: Batches) -> Batches:
+    works, texts = shared_of(received(shared))
     for batch in batches:
         for number in batch.column(0).to_pylist():
             yield summary_batch(list(run_packed(works, [texts[number]])))
