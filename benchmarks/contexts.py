@@ -82,8 +82,8 @@ def made(relations: Mapping[str, tg.Relation]) -> ProgramFacts:
 def apart(relations: Mapping[str, tg.Relation]) -> ProgramFacts:
     """As the optimiser makes it that puts nothing together of several contexts."""
     with (
-        patch.object(programs, "grouped", lambda _: None),
-        patch.object(programs, "gathered", lambda queries: queries),
+        patch.object(programs, "grouped", lambda *_: None),
+        patch.object(programs, "gathered", lambda queries, _: queries),
     ):
         return made(relations)
 

@@ -14,7 +14,7 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.rewrites.conditions import can_fail
 from tidegate.algebra.terms import TRUE, Attr, Lit, Term, call, disjunction
 from tidegate.algebra.types import STRING
-from tidegate.contexts.optimiser.filters import ContextFilter, changes_of, filter_of, with_attributes
+from tidegate.contexts.optimiser.filters import ContextFilter, Models, changes_of, filter_of, with_attributes
 from tidegate.contexts.optimiser.push_down import lowered, rewritten_by
 
 #: Operators that look at rows one by one.
@@ -63,14 +63,14 @@ class _InContexts:
         return node
 
 
-def grouped(node: Node) -> Node | None:
+def grouped(node: Node, models: Models) -> Node | None:
     """A union without duplicates in which equal parts of several contexts are one; None where there are none.
 
     A row is there once, however many of the contexts hold: so it is where one of them does.
     """
     match node:
         case Distinct(Union(inputs)):
-            parts = [(_in_contexts(input_), input_) for input_ in inputs]
+            parts = [(_in_contexts(input_, models), input_) for input_ in inputs]
         case _:
             return None
     groups: list[list[_InContexts]] = []
@@ -92,7 +92,7 @@ def grouped(node: Node) -> Node | None:
     return Distinct(every[0] if len(every) == 1 else Union(every))
 
 
-def gathered(queries: Sequence[Query]) -> Sequence[Query]:
+def gathered(queries: Sequence[Query], models: Models) -> Sequence[Query]:
     """The queries in which the same rows, asked for in several contexts, are those in any of these, of which each query
     looks its own context up; the others are those that were given.
 
@@ -101,16 +101,18 @@ def gathered(queries: Sequence[Query]) -> Sequence[Query]:
     asking: dict[_Rows, list[_InContexts]] = {}
     for query in sorted(queries, key=lambda query: query.name):
         for node in nodes_of(query.node):
-            if (part := _looked_up(node)) is not None:
+            if (part := _looked_up(node, models)) is not None:
                 asking.setdefault(part.asked, []).append(part)
     every = {
         asked: _contexts_of(parts) for asked, parts in asking.items() if len({part.contexts for part in parts}) > 1
     }
     found = {asked: asking[asked][0].in_any(contexts) for asked, contexts in every.items()}
-    found = {asked: made for asked, made in found.items() if lowered(made, asked[0], lambda *_: None) is not None}
+    found = {
+        asked: made for asked, made in found.items() if lowered(made, asked[0], models, lambda *_: None) is not None
+    }
 
     def rule(node: Node) -> Node | None:
-        part = _looked_up(node)
+        part = _looked_up(node, models)
         if part is None or part.asked not in found:
             return None
         rows = found[part.asked].over(part.rows)
@@ -120,25 +122,25 @@ def gathered(queries: Sequence[Query]) -> Sequence[Query]:
     return [rewritten_by(query, rule) for query in queries]
 
 
-def _looked_up(node: Node) -> _InContexts | None:
+def _looked_up(node: Node, models: Models) -> _InContexts | None:
     """A filter by contexts with nothing above it."""
-    return None if filter_of(node) is None else _in_contexts(node)
+    return None if filter_of(node, models) is None else _in_contexts(node, models)
 
 
 def _contexts_of(group: Sequence[_InContexts]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(context for part in group for context in part.contexts))
 
 
-def _in_contexts(node: Node) -> _InContexts | None:
+def _in_contexts(node: Node, models: Models) -> _InContexts | None:
     """A part of a union as rows in contexts that are not the default one; None where it is none, or a term above may
     have no value.
     """
     above: list[_RowWise] = []
     while isinstance(node, Select | Project | Rename | Imbed):
-        if (found := filter_of(node)) is not None:
+        if (found := filter_of(node, models)) is not None:
             made, rows = found
             is_plain = len(made.joins) == 1 and not made.carried and (made.condition == TRUE or made.since is not None)
-            changes = changes_of(made.joins[0]) if is_plain else None
+            changes = changes_of(made.joins[0], models) if is_plain else None
             if changes is None or not isinstance(node, Project):
                 return None
             above.append(node)

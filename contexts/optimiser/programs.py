@@ -16,6 +16,7 @@ from tidegate.analysis.inner_queries import owner_of
 from tidegate.analysis.pipeline import analyse
 from tidegate.analysis.state.bounds import Unbounded
 from tidegate.analysis.validity.validity import scan_problems
+from tidegate.contexts.optimiser.filters import Models, models_of
 from tidegate.contexts.optimiser.grouping import gathered, grouped
 from tidegate.contexts.optimiser.implied import without_implied
 from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
@@ -30,10 +31,10 @@ def optimised(program: ProgramDef, facts: ProgramFacts) -> ProgramFacts:
     """
     if not any(isinstance(ordered_operator(query.query.node), Transitions) for query in facts.queries):
         return facts
-    alone = _alone(facts)
-    queries, best = _pushed_down(program.queries, facts, alone)
+    alone, models = _alone(facts), models_of(program.queries)
+    queries, best = _pushed_down(program.queries, models, facts, alone)
     places = [place for place, query in enumerate(queries) if query.name in alone]
-    shared = dict(zip(places, sharing([queries[place] for place in places]), strict=True))
+    shared = dict(zip(places, sharing([queries[place] for place in places], models), strict=True))
     changed = [
         query if shared.get(place, query) is query else _with_promise(shared[place], facts)
         for place, query in enumerate(queries)
@@ -52,16 +53,18 @@ def _alone(facts: ProgramFacts) -> set[str]:
 
 
 def _pushed_down(
-    queries: Sequence[Query], facts: ProgramFacts, alone: Iterable[str]
+    queries: Sequence[Query], models: Models, facts: ProgramFacts, alone: Iterable[str]
 ) -> tuple[Sequence[Query], ProgramFacts]:
     """The queries, as many as can be with their filters by contexts further down, and the facts of all of them."""
-    models = {query.stream: query.node for query in queries if isinstance(query.node, Transitions)}
+
+    def together(node: Node) -> Node | None:
+        return grouped(node, models)
 
     def needed(node: Node) -> Node | None:
         return without_implied(node, models)
 
-    own = [rewritten_by(rewritten_by(query, grouped), needed) for query in queries if query.name in alone]
-    made = {query.name: pushed_down(query) for query in gathered(own)}
+    own = [rewritten_by(rewritten_by(query, together), needed) for query in queries if query.name in alone]
+    made = {query.name: pushed_down(query, models) for query in gathered(own, models)}
     changed = [_promising(made[query.name], query, facts) if query.name in made else query for query in queries]
     if (every := _analysed(changed, queries, facts)) is not None:
         return changed, every

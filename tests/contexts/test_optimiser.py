@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tidegate as tg
-from tests.contexts.traffic import NAMES, REPORTS, drawn, program, traffic
+from tests.contexts.traffic import NAMES, REPORTS, STOPPED, drawn, program, traffic
 from tidegate.algebra.nodes import Distinct, Group, Join, Node, Row, Scan, Union, children, nodes_of
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.over import Over
@@ -18,7 +18,7 @@ from tidegate.algebra.program import Query
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
-from tidegate.contexts.optimiser.filters import filter_of
+from tidegate.contexts.optimiser.filters import filter_of, models_of
 from tidegate.contexts.optimiser.grouping import gathered, grouped
 from tidegate.contexts.optimiser.programs import optimised
 from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
@@ -26,6 +26,8 @@ from tidegate.contexts.optimiser.sharing import look_up_at_stream, share_of
 from tidegate.runtime.engines.embedded.session import Session
 
 MODEL = traffic()
+MODELS = models_of(tg.program(Q=REPORTS.in_context(MODEL, "congestion")).definition.queries)
+BLOCKED = tg.between(STOPPED.where(~STOPPED.cleared), STOPPED.where(STOPPED.cleared), by="segment")
 A, B, C = (REPORTS.as_(name) for name in "abc")
 NEAR = (A.segment == B.segment, A.time < B.time, B.time <= A.time + 10)
 PAIRS = A.join(B, *NEAR)
@@ -40,8 +42,9 @@ def congested(rows: tg.Relation, **options: Any) -> tg.Relation:
 
 def down(relation: tg.Relation) -> Node:
     """What the optimiser makes of a query."""
-    (query,) = (query for query in tg.program(Q=relation).definition.queries if query.name == "Q")
-    return pushed_down(query).node
+    queries = tg.program(Q=relation).definition.queries
+    (query,) = (query for query in queries if query.name == "Q")
+    return pushed_down(query, models_of(queries)).node
 
 
 def look_ups_below(node: Node, kind: type[object], *, below: bool = False) -> int:
@@ -72,6 +75,8 @@ def look_ups_below(node: Node, kind: type[object], *, below: bool = False) -> in
         (lambda: PAIRS.in_context(MODEL, "congestion", "accident", **AT_A), Join, 1),
         (lambda: PAIRS.in_context(MODEL, "clear", **AT_A), Join, 1),
         (lambda: congested(PAIRS, **AT_B).in_context(MODEL, "accident", **AT_A), Join, 2),
+        # Windows between rows have changes that are no result of the program.
+        (lambda: PAIRS.in_context(BLOCKED, **AT_A), Join, 1),
     ],
 )
 def test_a_filter_goes_down(relation: Callable[[], tg.Relation], kind: type[object], expected: int) -> None:
@@ -148,6 +153,69 @@ def test_the_window_of_a_match_is_compared_above() -> None:
     found = tg.program(Q=pairs).run(inputs)["Q"]
     # (10, 12] and from 13 on: the row at 10 is before the first, that at 13 before the second.
     assert sorted(zip(*(found[name] for name in ("a.time", "b.time")), strict=True)) == [(11, 12), (14, 20)]
+
+
+SETTINGS = tg.stream("Settings", "segment bigint, time bigint, context string, began bigint", progress="time")
+
+
+def last_before(rows: tg.Relation, other: tg.Relation, **options: Any) -> tg.Relation:
+    """The rows of pairs with the last row of another relation before their second row."""
+    by = [("b.segment", "s.segment")]
+    return rows.asof_join(other.as_("s"), by=by, left_on="b.time", right_on="s.time", strict=True, **options)
+
+
+def test_settings_that_look_like_changes_are_none() -> None:
+    """What was set last before the second row of a pair says nothing of the first one."""
+    found = last_before(PAIRS, SETTINGS.where(SETTINGS.context == "x"), how="inner")
+    found = found.where(lambda r: r["s.began"] < r["a.time"]).select("a.time", "b.time")
+    inputs = {
+        "Minutes": [],
+        "Stopped": [],
+        "Reports": [(7, 1, at, "") for at in (5, 8)],
+        "Settings": [(1, 6, "x", 0)],
+    }
+    found_pairs = tg.program(Q=found, Toll=congested(REPORTS)).run(inputs)["Q"]
+    assert [*zip(found_pairs["a.time"], found_pairs["b.time"], strict=True)] == [(5, 8)]
+
+
+def test_settings_of_several_kinds_are_no_contexts_to_group() -> None:
+    settings = tg.stream("Choices", "segment bigint, time bigint, context string", progress="time")
+    relations = {
+        name: last_before(PAIRS, settings.where(settings.context == name), how="inner").select("a.time", "b.time")
+        for name in ("x", "y")
+    }
+    inputs = {
+        "Minutes": [],
+        "Stopped": [],
+        "Reports": [(7, 1, at, "") for at in (5, 8, 12)],
+        "Choices": [(1, 6, "x"), (1, 9, "y")],
+    }
+    found = tg.program(**relations, Toll=congested(REPORTS)).run(inputs)
+    pairs = {name: sorted(zip(found[name]["a.time"], found[name]["b.time"], strict=True)) for name in relations}
+    assert pairs == {"x": [(5, 8), (5, 12), (8, 12)], "y": [(5, 12), (8, 12)]}
+
+
+def test_what_a_query_makes_of_changes_itself_is_no_look_up() -> None:
+    """A pair whose second row comes after the end of a clear window that had begun before the first one."""
+    changes = MODEL.changes.where(MODEL.changes.context == "clear")
+    found = last_before(PAIRS, changes, tie="s.change").where(
+        lambda r: (r["s.change"] == "end") & tg.coalesce(r["s.began"] < r["a.time"], r["a.time"].is_not_null())
+    )
+    inputs = {
+        "Minutes": [(1, 10, 60, 30.0), (1, 12, 10, 60.0), (1, 20, 60, 30.0)],
+        "Stopped": [],
+        "Reports": [(7, 1, at, "") for at in (15, 22)],
+    }
+    pairs = tg.program(Q=found.select("a.time", "b.time")).run(inputs)["Q"]
+    assert [*zip(pairs["a.time"], pairs["b.time"], strict=True)] == [(15, 22)]
+
+
+def test_changes_of_several_partitions_are_no_look_up() -> None:
+    """The last change of a context anywhere says nothing of a partition."""
+    changes = MODEL.changes.where(MODEL.changes.context == "clear").as_("s")
+    found = PAIRS.asof_join(changes, left_on="b.time", right_on="s.time", tie="s.change", strict=True)
+    found = found.where(lambda r: tg.coalesce(r["s.change"] == "start", True)).select("a.time", "b.time")
+    assert filter_of(found._node, MODELS) is None
 
 
 def test_a_row_that_leaves_others_out_may_be_outside_of_their_context() -> None:
@@ -312,24 +380,26 @@ def test_shares_of_rows_are_guessed(condition: tg.Expression, share: float) -> N
 
 def test_a_filter_is_read_from_nodes() -> None:
     pairs = congested(PAIRS, **AT_B, since="a.time")
-    found = filter_of(pairs._node)
+    found = filter_of(pairs._node, MODELS)
     assert found is not None
     made, rows = found
     assert (made.keys, made.at, made.since, made.carried) == (("b.segment",), "b.time", "a.time", ())
     assert made.over(rows) == pairs._node
-    assert filter_of(REPORTS._node) is None
-    assert filter_of(REPORTS.select("car")._node) is None
-    at_stream = look_up_at_stream(congested(REPORTS.where(REPORTS.car > 1).rename(segment="place"), by="place")._node)
+    assert filter_of(REPORTS._node, MODELS) is None
+    assert filter_of(REPORTS.select("car")._node, MODELS) is None
+    assert filter_of(pairs._node, {}) is None
+    renamed = REPORTS.where(REPORTS.car > 1).rename(segment="place")
+    at_stream = look_up_at_stream(congested(renamed, by="place")._node, MODELS)
     assert at_stream is not None
     assert at_stream.filter.keys == ("segment",)
     assert at_stream.stream == REPORTS._node
-    assert look_up_at_stream(congested(PAIRS, **AT_A)._node) is None
+    assert look_up_at_stream(congested(PAIRS, **AT_A)._node, MODELS) is None
 
 
 def test_equal_queries_of_several_contexts_are_one() -> None:
     both = [PAIRS.in_context(MODEL, name, **AT_B, since="a.time") for name in ("congestion", "accident")]
     once = both[0].union(both[1]).distinct()._node
-    made = grouped(once)
+    made = grouped(once, MODELS)
     assert made is not None
     assert isinstance(made, Distinct)
     assert not isinstance(made.input, Union)
@@ -363,14 +433,14 @@ def test_equal_queries_of_several_contexts_are_one() -> None:
     ],
 )
 def test_other_unions_stay(relation: Callable[[], tg.Relation]) -> None:
-    assert grouped(relation()._node) is None
+    assert grouped(relation()._node, MODELS) is None
 
 
 def test_what_is_no_part_of_a_group_stays_in_the_union() -> None:
     inside = [REPORTS.in_context(MODEL, name) for name in ("congestion", "accident", "clear")]
     rows = inside[0].union(*inside[1:], REPORTS.where(REPORTS.car == 1)).distinct()
     (query,) = (query for query in tg.program(Q=rows).definition.queries if query.name == "Q")
-    made = rewritten_by(query, grouped).node
+    made = rewritten_by(query, lambda node: grouped(node, MODELS)).node
     assert isinstance(made, Distinct)
     assert isinstance(made.input, Union)
     assert len(made.input.inputs) == 3
@@ -386,7 +456,7 @@ def test_the_same_rows_in_several_contexts_are_found_once() -> None:
     slow, blocked = (PAIRS.in_context(MODEL, name, **AT_B, since="a.time") for name in ("congestion", "accident"))
     either = PAIRS.in_context(MODEL, "congestion", "accident", **AT_B, since="a.time")
     relations = {"Slow": slow, "Blocked": blocked.select("a.car", "b.time"), "Either": either}
-    made = [pushed_down(query).node for query in gathered(queries_of(**relations))]
+    made = [pushed_down(query, MODELS).node for query in gathered(queries_of(**relations), MODELS)]
     joins_ = [next(node for node in nodes_of(each) if isinstance(node, Join)) for each in made]
     assert joins_[0] == joins_[1] == joins_[2]
     assert look_ups_below(made[0], Join) == 2
@@ -419,7 +489,7 @@ def test_other_rows_of_several_contexts_are_found_apart(
     one: Callable[[], tg.Relation], other: Callable[[], tg.Relation]
 ) -> None:
     given = queries_of(One=one(), Other=other())
-    assert all(made is query for made, query in zip(gathered(given), given, strict=True))
+    assert all(made is query for made, query in zip(gathered(given, MODELS), given, strict=True))
 
 
 @pytest.mark.parametrize("name", NAMES)

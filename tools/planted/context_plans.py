@@ -130,6 +130,27 @@ GROUP = Group(
             "return self.changes, self.changes, self.filter.keys",
         ),
         bug(
+            "any last row before another one is a change of a context",
+            FILTERS,
+            "    if not contexts or not isinstance(model, Transitions) or not _is_by_partition(join, dict(pairs), model, contexts):\n"
+            "        return None\n",
+            "",
+            required=True,
+        ),
+        bug(
+            "what a query asks of changes itself holds during a window",
+            FILTERS,
+            "        if not said <= held or (is_default and holds(change, (), is_default=True) not in said):\n"
+            "            return None\n",
+            "",
+        ),
+        bug(
+            "the last change anywhere is one of the row's partition",
+            FILTERS,
+            "(*join.right_keys, join.right_time, join.tie) == by and join.ended",
+            "join.ended",
+        ),
+        bug(
             "the default context is one of a group",
             FILTERS,
             '    if join.how != "inner":\n        return None\n',
