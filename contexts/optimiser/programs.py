@@ -66,13 +66,23 @@ def _pushed_down(
     own = [rewritten_by(rewritten_by(query, together), needed) for query in queries if query.name in alone]
     made = {query.name: pushed_down(query, models) for query in gathered(own, models)}
     changed = [_promising(made[query.name], query, facts) if query.name in made else query for query in queries]
-    if (every := _analysed(changed, queries, facts)) is not None:
-        return changed, every
-    best = facts
-    for place, query in enumerate(changed):
-        one = [*queries[:place], query, *queries[place + 1 :]]
-        if (found := _analysed(one, queries, facts)) is not None:
-            queries, best = one, found
+    places = [place for place, query in enumerate(changed) if query is not queries[place]]
+    return _with_changes(places, changed, queries, facts, facts)
+
+
+def _with_changes(
+    places: Sequence[int], changed: Sequence[Query], queries: Sequence[Query], best: ProgramFacts, facts: ProgramFacts
+) -> tuple[Sequence[Query], ProgramFacts]:
+    """The queries with as many of the changes at these places as can be, and the facts of all of them: those given, or
+    `best` as they were. Changes that cannot be are looked for by halves: there are few.
+    """
+    some = [changed[place] if place in places else query for place, query in enumerate(queries)]
+    if (found := _analysed(some, queries, facts)) is not None:
+        return some, found
+    if len(places) > 1:
+        half = len(places) // 2
+        for part in (places[:half], places[half:]):
+            queries, best = _with_changes(part, changed, queries, best, facts)
     return queries, best
 
 

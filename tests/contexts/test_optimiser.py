@@ -14,10 +14,11 @@ from tidegate.algebra.nodes import Distinct, Group, Join, Node, Row, Scan, Union
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
-from tidegate.algebra.program import Query
+from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
+from tidegate.contexts.optimiser import programs
 from tidegate.contexts.optimiser.filters import filter_of, models_of
 from tidegate.contexts.optimiser.grouping import gathered, grouped
 from tidegate.contexts.optimiser.programs import optimised
@@ -310,6 +311,18 @@ def joins(facts: ProgramFacts) -> list[AsOf]:
     return [node for query in facts.queries for node in nodes_of(query.query.node) if isinstance(node, AsOf)]
 
 
+def reads_a_join(facts: ProgramFacts, look_up: AsOf) -> bool:
+    """Whether a join stands below a look-up, in unnamed parts, too."""
+    inner = {query.query.stream: query.query.node for query in facts.queries if query.query.inner}
+    waiting = [look_up.left]
+    for below in waiting:
+        nodes = nodes_of(below)
+        if any(isinstance(node, Join) for node in nodes):
+            return True
+        waiting += [inner[node.stream.name] for node in nodes if isinstance(node, Scan) and node.stream.name in inner]
+    return False
+
+
 def test_queries_of_one_context_share_a_look_up() -> None:
     kept = {name: relation for name, relation in queries().items() if name in ("Low", "High", "Exit")}
     written, made = facts_of(kept)
@@ -355,6 +368,26 @@ def test_other_contexts_instants_and_keys_are_looked_up_apart() -> None:
         }
     )
     assert len(joins(made)) == 3
+
+
+def test_of_many_changes_those_that_can_not_be_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task is due at any time: alone it is never known to be the last one, and joined with a report it is."""
+    tasks = tg.stream("Tasks", "segment bigint, made bigint, due bigint", progress="made", temporal="due").as_("d")
+    done = tasks.join(B, tasks.segment == B.segment, tasks.made <= B.time, tasks.due == B.time)
+    asked = {f"Q{number:02}": congested(PAIRS.where(PAIRS["a.car"] > number), **AT_A) for number in range(12)}
+    asked["Q05due"] = congested(done, by="d.segment", at="d.due")
+    analysed: list[object] = []
+
+    def counted(definition: ProgramDef) -> ProgramFacts:
+        analysed.append(definition)
+        return analyse(definition)
+
+    monkeypatch.setattr(programs, "analyse", counted)
+    written, made = facts_of(dict(sorted(asked.items())))
+    assert [reads_a_join(written, join) for join in joins(written)] == [True] * 13
+    assert sorted(reads_a_join(made, join) for join in joins(made)) == [False, True]
+    # All, by halves down to the one that stays, and once more as the others have one look-up at the stream.
+    assert len(analysed) <= 10
 
 
 def test_all_of_a_stream_is_looked_up_where_most_of_it_is_asked_for() -> None:

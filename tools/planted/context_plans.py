@@ -111,6 +111,12 @@ GROUP = Group(
             "",
         ),
         bug(
+            "one change that can not be keeps half of the others from it",
+            PROGRAMS,
+            "        for part in (places[:half], places[half:]):\n",
+            "        for part in (places[:half],):\n",
+        ),
+        bug(
             "a query that is an operator alone shares nothing",
             PROGRAMS,
             "query if shared.get(place, query) is query else _with_promise(shared[place], facts)",
