@@ -10,6 +10,7 @@ OPERATOR = "runtime/ordered/transitions/operator.py"
 LOOK_UP = "algebra/dsl/contexts/look_up.py"
 MODEL = "contexts/model.py"
 STANDING = "contexts/standing.py"
+READER = "contexts/text/reader.py"
 SUSPENSION = "runtime/inspect/suspension.py"
 FINDINGS = "contexts/findings.py"
 PARTITIONS = "analysis/state/window_partitions.py"
@@ -125,6 +126,24 @@ GROUP = Group(
             OPERATOR,
             "pl.min_horizontal(time, pl.col(node.since).fill_null(time))",
             "time",
+        ),
+        bug(
+            "what is pending as a window ends is found",
+            READER,
+            "(len(contexts) > 1 or events[-1][0].absent)",
+            "len(contexts) > 1",
+        ),
+        bug(
+            "a match is certain at its last event, whatever must not follow",
+            READER,
+            "return joined.with_(**{_CERTAIN: certain}), _CERTAIN",
+            "return joined, ends[-1]",
+        ),
+        bug(
+            "what must not follow must not do so after the last event, though it goes by another one",
+            READER,
+            "            limit = earliest(limit, other)\n",
+            "            limit = other\n",
         ),
         bug(
             "a change passes by a key of its candidate",
