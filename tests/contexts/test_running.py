@@ -123,6 +123,16 @@ def test_it_is_explained_and_listed(tmp_path: Path) -> None:
     assert traffic().changes.schema.names == ("segment", "context", "change", "time", "began", "speed")
 
 
+def test_values_of_windows_may_have_any_name() -> None:
+    """Also that of a column that the operator has of its own."""
+    levels = tg.stream("Levels", "k bigint, t bigint, partition string, at bigint", progress="t")
+    model = tg.context_model("Level", by="k", default="low", contexts="high")
+    kept = {"partition": levels.partition, "at": levels.at}
+    model = model.initiate("high", when=levels, values=kept)
+    begun = tg.program(Begun=model.starts("high")).run({"Levels": [(7, 1, "north", 5), (8, 2, "south", 6)]})
+    assert found(begun.rows("Begun")) == [(7, 1, "north", 5), (8, 2, "south", 6)]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_transitions_as_they_run_are_what_they_mean(seed: int, tmp_path: Path) -> None:
     """Every kind of them, with causes and matches that begin earlier, with starts from the checkpoint in between."""

@@ -84,8 +84,8 @@ GROUP = Group(
         bug(
             "a transition is seen by those of its own instant",
             OPERATOR,
-            "for (of, at), together in itertools.groupby(candidates, key=lambda row: row[:2])\n",
-            "for (of, at, _), together in itertools.groupby(candidates, key=lambda row: row[:3])\n",
+            "for (of, at), together in itertools.groupby(_in_order(candidates), key=lambda row: row[:2])\n",
+            "for (of, at, _), together in itertools.groupby(_in_order(candidates), key=lambda row: row[:3])\n",
             required=True,
         ),
         bug(

@@ -16,6 +16,7 @@ from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.transitions import OPEN
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.columns import polars_schema, polars_type
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Family, Tables
@@ -52,10 +53,10 @@ class TransitionsOperator(KeptRowsOperator):
         partitions, places = state.read_by(rows, ticks(until))
         before = state.extract(partitions)
         contexts = _opened(node, before)
-        candidates = _in_order(node, rows.with_columns(pl.Series(PARTITION, places)))
+        candidates = _candidates(node, rows, places)
         changes = [
             (of, change)
-            for (of, at), together in itertools.groupby(candidates, key=lambda row: row[:2])
+            for (of, at), together in itertools.groupby(_in_order(candidates), key=lambda row: row[:2])
             for change in contexts[of].transact(at, [(row[2], row[3], row[4], row[5:]) for row in together])
         ]
         left = KeptExtract(partitions, _kept(node, contexts), np.full(len(partitions), NO_LOOK))
@@ -117,23 +118,27 @@ def _opened(node: Transitions, before: KeptExtract) -> list[PartitionContexts]:
     return contexts
 
 
-def _in_order(node: Transitions, rows: pl.DataFrame) -> list[tuple[Any, ...]]:
-    """Candidates by partition and time, in the order in which they initiate: partition, time, number, since, cause and
-    what is carried.
+def _candidates(node: Transitions, rows: pl.DataFrame, places: Int64Array) -> pl.DataFrame:
+    """Rows as candidates: place of the partition, time, number, since, cause and what is carried, by names of their
+    own.
     """
     time = pl.col(node.time)
     since = time if node.since is None else pl.min_horizontal(time, pl.col(node.since).fill_null(time))
     cause = pl.lit(None, pl.Int64()) if node.cause is None else pl.col(node.cause)
-    read = rows.select(
-        PARTITION,
+    return rows.select(
+        pl.Series(PARTITION, places),
         time.alias("at"),
         pl.col(node.number).alias("number"),
         since.alias("since"),
         cause.alias("cause"),
         *(pl.col(name).alias(f"row {name}") for name in node.carried),
     )
-    order = [PARTITION, "at", "number", *(f"row {name}" for name in node.carried)]
-    return read.sort(order, nulls_last=False).rows()
+
+
+def _in_order(candidates: pl.DataFrame) -> list[tuple[Any, ...]]:
+    """Candidates by partition and time, in the order in which they initiate."""
+    carried = (name for name in candidates.columns if name.startswith("row "))
+    return candidates.sort([PARTITION, "at", "number", *carried], nulls_last=False).rows()
 
 
 def _kept(node: Transitions, contexts: Sequence[PartitionContexts]) -> pl.DataFrame:
