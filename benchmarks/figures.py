@@ -63,6 +63,9 @@ SIDES = "CPU, context-independent / context-aware"
 #: queries are suspended; numbers of windows, and where these begin.
 IN_CONTEXTS, PER_CONTEXT, ROADS, SUSPENDED, WINDOWS = (5, 10, 20), (10, 20), (3, 5, 7), (0, 50, 75, 90, 95), (2, 8, 30)
 WINDOW_BEGINS = ("anywhere", "early", "late")
+#: Shares of candidate transitions, in percent, that ask for what is so already, by the speed from which a car is fast:
+#: speeds are anything from 0 to 99, and there are two thousand cars.
+IN_VAIN = {50: 50.0, 90: 5.0, 99: 0.0}
 #: Numbers of contexts that overlap, seconds by which those of two minutes do, and queries that stand in each.
 OVERLAPPING, OVERLAPS, WORKLOADS = (5, 15, 30, 45), (0, 40, 80, 110), (2, 4, 10)
 #: Shares of a stream, in percent, in which queries on Spark are suspended.
@@ -411,6 +414,8 @@ def _in_contexts() -> Iterator[tuple[str, Target]]:
         yield f"15 overlapping contexts, queries of each: {count}: {together}", Target(better="more")
     own = "15 overlapping contexts, 4 queries of each with results of their own"
     yield f"{own}: {together}", Target(better="more")
+    for share in IN_VAIN:
+        yield f"each report a candidate transition, {share} % in vain", Target("rows/s")
 
 
 #: Every figure of a whole run, in the order of the table.

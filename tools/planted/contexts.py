@@ -120,6 +120,25 @@ GROUP = Group(
             "                pass",
         ),
         bug("a switch to the default begins it", PARTITION, "if context == default:\n                continue", "if False:\n                continue"),
+        bug(
+            "candidates are judged by what was held before the batch",
+            OPERATOR,
+            'candidates.join(firsts, on=PARTITION).filter(pl.col("at") >= pl.col("first")).drop("first")',
+            "candidates.filter(pl.Series(may_change))",
+            required=True,
+        ),
+        bug(
+            "a cause more of what holds is in vain",
+            PARTITION,
+            'np.array([action == "initiate" for action in self.actions]) & held',
+            'np.array([action == "initiate" or not of for action, of in zip(self.actions, held, strict=True)])',
+        ),
+        bug(
+            "contexts of partitions in which nothing changes are forgotten",
+            OPERATOR,
+            "pl.concat([before.rows.filter(~may_change), _kept(node, contexts)])",
+            "_kept(node, contexts)",
+        ),
         bug("within is not asked", PARTITION, "            if not inside:\n                continue\n", ""),
         bug(
             "a match begins at its row",
