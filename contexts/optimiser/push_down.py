@@ -46,6 +46,8 @@ from tidegate.contexts.optimiser.whole_matches import below_intervals, below_row
 
 #: What becomes of a filter that has come down to a stream; None: it is not worth while.
 AtScan = Callable[[ContextFilter, Scan], Node | None]
+#: What becomes of a filter that has come down to rows, with which it goes no further; None: it does.
+At = Callable[[ContextFilter, Node], Node | None]
 
 
 def pushed_down(query: Query, models: Models) -> Query:
@@ -93,7 +95,12 @@ def lowered(made: ContextFilter, rows: Node, models: Models, at_scan: AtScan) ->
     """The rows that pass, with what they carry, where the filter goes below an operator that gathers rows, or to a
     stream that `at_scan` takes; else None. Rows that were gathered for several contexts are looked up as they are.
     """
-    return None if _are_gathered(made, rows, models) else _Lowering(models, at_scan).of(made, rows)
+    return None if _are_gathered(made, rows, models) else _Lowering(models, at_scan, lambda *_: None).of(made, rows)
+
+
+def lowered_to(made: ContextFilter, rows: Node, models: Models, at: At) -> Node | None:
+    """The same, where the filter goes no further than to rows that `at` takes."""
+    return None if _are_gathered(made, rows, models) else _Lowering(models, lambda *_: None, at).of(made, rows)
 
 
 def _are_gathered(made: ContextFilter, rows: Node, models: Models) -> bool:
@@ -111,10 +118,13 @@ class _Lowering:
 
     models: Models
     at_scan: AtScan
+    at: At
 
     def of(self, made: ContextFilter, rows: Node) -> Node | None:
         if not made.fits(rows.schema):
             return None
+        if (there := self.at(made, rows)) is not None:
+            return there
         match rows:
             case Scan():
                 return self.at_scan(made, rows)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 import tidegate as tg
-from tests.contexts.traffic import NAMES, REPORTS, STOPPED, drawn, program, traffic
+from tests.contexts.traffic import MINUTES, NAMES, REPORTS, STOPPED, drawn, program, traffic
 from tidegate.algebra.nodes import Distinct, Group, Join, Node, Row, Scan, Union, children, nodes_of
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.over import Over
@@ -254,6 +254,8 @@ def queries() -> dict[str, tg.Relation]:
         "Once": both[0].union(both[1]).select("a.time", "b.time").distinct(),
         "Slow": both[0].select("a.car", "b.time"),
         "Blocked": both[1].select("b.car", "a.time"),
+        "Beside": with_others(30).in_context(MODEL, "congestion", **AT_B, since="a.time").select("a.car", "c.time"),
+        "Near": with_others(90).in_context(MODEL, "accident", **AT_B, since="a.time").select("b.car", "c.time"),
         "Clear": THREE.in_context(MODEL, "clear", by="c.segment", at="c.time", since="b.time").select(
             "a.car", "c.time"
         ),
@@ -502,6 +504,104 @@ def test_the_same_rows_in_several_contexts_are_found_once() -> None:
     assert sum(isinstance(node, AsOf) for node in whole) == 3  # one at the stream, and one for each context
 
 
+def distinct_joins(nodes: Sequence[Node]) -> int:
+    """How many joins there are that differ."""
+    return len({node for each in nodes for node in nodes_of(each) if isinstance(node, Join)})
+
+
+def with_others(number: int) -> tg.Relation:
+    """Pairs, each with a third row that is another one of each result."""
+    return PAIRS.join(C, B.segment == C.segment, B.time < C.time, C.time <= B.time + 10, C.car > number)
+
+
+@pytest.mark.parametrize(
+    ("relations", "written", "once"),
+    [
+        # Each context has pairs with rows of its own: the pairs are found once, and the filter of each goes no further.
+        (
+            lambda: [
+                with_others(number).in_context(MODEL, name, **AT_B, since="a.time")
+                for number, name in enumerate(("congestion", "accident"))
+            ],
+            3,
+            3,
+        ),
+        # All of what one of them asks for is a part of the other.
+        (lambda: [congested(PAIRS, **AT_B), THREE.in_context(MODEL, "accident", **AT_B)], 2, 2),
+        (
+            lambda: [
+                with_others(1).where(lambda r: r["a.car"] < 50).in_context(MODEL, "accident", **AT_A),
+                congested(PAIRS.rename({"b.car": "next"}), **AT_A),
+            ],
+            2,
+            2,
+        ),
+        # The largest part that both have, and not a part of that.
+        (
+            lambda: [
+                congested(THREE.where(lambda r: r["a.car"] < 50), **AT_B),
+                THREE.in_context(MODEL, "accident", **AT_B),
+            ],
+            2,
+            2,
+        ),
+    ],
+)
+def test_a_part_in_several_contexts_is_found_once(
+    relations: Callable[[], Sequence[tg.Relation]], written: int, once: int
+) -> None:
+    """As many joins differ as they do in what was written: what several read stays common to them."""
+    asked = {f"Q{number}": relation for number, relation in enumerate(relations())}
+    queries = queries_of(**asked)
+    assert distinct_joins([query.node for query in queries]) == written
+    made = [pushed_down(query, MODELS).node for query in gathered(queries, MODELS)]
+    assert distinct_joins(made) == once
+    assert [node.schema for node in made] == [query.node.schema for query in queries]
+    assert all(look_ups_below(node, Join) for node in made)
+
+
+def many(contexts: int) -> tg.ContextModel:
+    """Contexts that begin at minutes with so many cars."""
+    names = [f"c{number}" for number in range(contexts)]
+    model = tg.context_model("Many", by="segment", default="none", contexts=names)
+    for number, name in enumerate(names):
+        model = model.initiate(name, when=MINUTES.where(MINUTES.cars == number))
+    return model
+
+
+def test_a_part_of_ten_results_in_as_many_contexts_is_found_once() -> None:
+    model = many(10)
+    asked = {
+        f"Q{number}": with_others(number)
+        .in_context(model, f"c{number}", **AT_B, since="a.time")
+        .select("a.car", "c.time")
+        for number in range(10)
+    }
+    for facts in facts_of(asked):
+        assert distinct_joins([query.query.node for query in facts.queries]) == 11
+
+
+def test_rows_in_one_context_are_not_those_in_others() -> None:
+    """A result reads a part that is found once of its context and another one, and one that is so of two others."""
+    model, names = many(3), ("b.segment", "a.time", "b.time")
+    pairs, three = PAIRS.select(*names), THREE.select(*names)
+    asked = {
+        "Either": (three.union(pairs), "c0"),
+        "Three": (three, "c1"),
+        "Pairs": (pairs, "c1"),
+        "Others": (pairs, "c2"),
+    }
+    inputs = {"Minutes": [(1, 1, 0, 30.0)], "Reports": [(7, 1, at, "") for at in (5, 8)]}
+    found = tg.program(
+        **{
+            name: rows.in_context(model, context, by="segment", at="b.time", since="a.time")
+            for name, (rows, context) in asked.items()
+        }
+    ).run(inputs)
+    assert [(row["a.time"], row["b.time"]) for row in found.rows("Either")] == [(5, 8)]
+    assert [found.rows(name) for name in ("Three", "Pairs", "Others")] == [[], [], []]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -511,8 +611,12 @@ def test_the_same_rows_in_several_contexts_are_found_once() -> None:
             lambda: PAIRS.in_context(MODEL, "accident", **AT_B),
         ),
         (lambda: congested(PAIRS, **AT_B), lambda: PAIRS.in_context(MODEL, "accident", **AT_A)),
-        (lambda: congested(PAIRS, **AT_B), lambda: THREE.in_context(MODEL, "accident", **AT_B)),
         (lambda: congested(PAIRS, **AT_B), lambda: PAIRS.in_context(MODEL, "clear", **AT_B)),
+        # The pairs that one of them reads have to be in the context of the third row.
+        (
+            lambda: congested(PAIRS, **AT_B),
+            lambda: THREE.in_context(MODEL, "accident", by="c.segment", at="c.time"),
+        ),
         (lambda: congested(PAIRS, **AT_B), lambda: congested(PAIRS, **AT_B).select("a.car")),
         # Nothing goes down: what each context has is looked up at the stream.
         (lambda: congested(REPORTS), lambda: REPORTS.in_context(MODEL, "accident")),

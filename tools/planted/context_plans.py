@@ -165,15 +165,34 @@ GROUP = Group(
         bug(
             "rows that were found in several contexts are each one's",
             GROUPING,
-            "inside = rows if {*part.contexts} == {*every[part.asked]} else part.filter.over(rows)",
-            "inside = rows",
+            "return every if {*part.contexts} == {*known.contexts} else made.over(every)",
+            "return every",
             required=True,
         ),
         bug(
             "rows of several contexts are found for each of them again",
             PUSH_DOWN,
-            "return None if _are_gathered(made, rows) else _Lowering(at_scan).of(made, rows)",
-            "return _Lowering(at_scan).of(made, rows)",
+            "return None if _are_gathered(made, rows, models) else _Lowering(models, at_scan, lambda *_: None)",
+            "return _Lowering(models, at_scan, lambda *_: None)",
+        ),
+        bug(
+            "a part of what contexts ask for is found for each of them",
+            GROUPING,
+            "    lowered_to(*found, models, at)\n    return ways\n",
+            "    at(*found)\n    return ways\n",
+        ),
+        bug(
+            "what is found once of contexts is the least that they have in common",
+            GROUPING,
+            "key=lambda item: -sum(",
+            "key=lambda item: sum(",
+        ),
+        bug(
+            "rows of some contexts are found among those of others",
+            GROUPING,
+            "if part is None or known is None or not {*part.contexts} <= {*known.contexts}:",
+            "if part is None or known is None:",
+            required=True,
         ),
         bug(
             "matches in one window are those that end in one",
