@@ -394,6 +394,10 @@ def test_figures_of_linear_road_are_what_its_processes_write(monkeypatch: pytest
     for engine in ("embedded", "spark"):
         ((rated,), _) = linear_road_figures.rating(engine)
         assert (rated.value, rated.verdict, rated.detail) == (64, "missed", "80 were not")
+        ((short,), _) = linear_road_figures.peak(engine)
+        assert (short.value, short.verdict, short.detail) == (64, "", "80 were not")
+    # Both searches are over within a quarter of an hour.
+    assert 2 * linear_road_figures.SHORT_BUDGET <= 900
 
 
 @pytest.mark.long
