@@ -28,10 +28,11 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
-from benchmarks.contexts_data import SECONDS, Rows, Setting, in_any, in_each, standing
+from benchmarks.contexts_data import SECONDS, Rows, Setting, every_report, in_any, in_each, standing
 from benchmarks.contexts_search import searches
 from benchmarks.figures import (
     IN_CONTEXTS,
+    IN_VAIN,
     OVERLAPPING,
     OVERLAPS,
     PAIRS,
@@ -82,8 +83,8 @@ def made(relations: Mapping[str, tg.Relation]) -> ProgramFacts:
 def apart(relations: Mapping[str, tg.Relation]) -> ProgramFacts:
     """As the optimiser makes it that puts nothing together of several contexts."""
     with (
-        patch.object(programs, "grouped", lambda _: None),
-        patch.object(programs, "gathered", lambda queries: queries),
+        patch.object(programs, "grouped", lambda *_: None),
+        patch.object(programs, "gathered", lambda queries, _: queries),
     ):
         return made(relations)
 
@@ -189,6 +190,7 @@ def measure(rows: int = 200_000) -> tuple[list[Figure], bool]:
         done.add(f"10 queries, windows {begin}: longest batch, independent / aware", pairs, latency)
     done.figures += searches()
     overlapping(done, rows // 4)
+    candidates(done, rows)
     return done.figures, done.equal
 
 
@@ -210,6 +212,18 @@ def overlapping(done: Comparison, rows: int) -> None:
     setting = Setting(rows, 0.25, queries=4, contexts=15, windows=1, apart=10)
     title = "15 overlapping contexts, 4 queries of each with results of their own"
     done.add(f"{title}: CPU, each / together", [*together(setting, in_each)], seconds)
+
+
+def candidates(done: Comparison, rows: int) -> None:
+    """Rows a second where each is a candidate transition, by how many of them ask for what is so already."""
+    inputs = {"Reports": Setting(rows, 0).inputs()["Reports"]}
+    for share, limit in IN_VAIN.items():
+        plan = made(every_report(limit))
+        run(plan, {"Reports": inputs["Reports"].head(2000)}, 4)
+        runs = [run(plan, inputs) for _ in range(PAIRS)]
+        done.equal &= all(one.found == runs[0].found and any(one.found.values()) for one in runs)
+        rate = statistics.median(one.rate for one in runs)
+        done.put(declared(f"each report a candidate transition, {share} % in vain", rate))
 
 
 def _aware(pair: Sides) -> float:

@@ -115,6 +115,14 @@ def model(setting: Setting) -> tg.ContextModel:
     return made
 
 
+def every_report(limit: float) -> dict[str, tg.Relation]:
+    """Contexts of which each report begins one or ends it, as its speed has the limit or not."""
+    made = tg.context_model("Driving", by="car", default="slow", contexts="fast")
+    made = made.initiate("fast", when=REPORTS.where(REPORTS.speed >= limit))
+    made = made.terminate("fast", when=REPORTS.where(REPORTS.speed < limit))
+    return {"Q0": made.starts("fast")}
+
+
 def slower(setting: Setting, number: int) -> tg.Relation:
     """A car that has become slower by so much within a minute."""
     a, b = REPORTS.as_("a"), REPORTS.as_("b")

@@ -12,12 +12,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import LINEAR_ROAD, Figure, declared
+from benchmarks.figures import LINEAR_ROAD, PEAK_MINUTES, SEARCH_MINUTES, Figure, declared
 
-#: Seconds of the peak that are fed, and of a search for the number of roads.
-SECONDS, BUDGET = 60, 7200
+#: Seconds of the peak that are fed, of a search for the number of roads, and of a short one.
+SECONDS, BUDGET, SHORT_BUDGET = 60, 7200, 60 * SEARCH_MINUTES
 #: What a search on each engine needs.
 SEARCHES: Mapping[str, Sequence[str]] = {"embedded": (), "spark": ("--driver-bytes", "8000000000")}
+
+#: With how many roads a short search begins: few enough to be answered, so that it has time for one or two trials more.
+FIRST: Mapping[str, int] = {"embedded": 64, "spark": 16}
+#: What a short search feeds at its own times: two minutes, after half of the time to warm up.
+PEAK = ("--before", "last", "--start", "7050", "--seconds", str(60 * PEAK_MINUTES), "--warm", "150")
 
 
 def measure() -> tuple[list[Figure], bool]:
@@ -37,13 +42,27 @@ def measure() -> tuple[list[Figure], bool]:
 
 def rating(engine: str) -> tuple[list[Figure], bool]:
     """The greatest number of roads that was answered in time within the budget; no three hours, and so no rating."""
-    asked = ("--engine", engine, "--budget", str(BUDGET), "--before", "last", *SEARCHES[engine])
+    name = f"Linear Road around the peak, {_named(engine)}: answered in time"
+    return _searched(name, engine, BUDGET, "--before", "last")
+
+
+def peak(engine: str) -> tuple[list[Figure], bool]:
+    """The same within some minutes: of two minutes around the peak, with as many trials as there is time for."""
+    name = f"Linear Road, {PEAK_MINUTES} min around the peak, a search of {SEARCH_MINUTES} min, {_named(engine)}"
+    return _searched(f"{name}: answered in time", engine, SHORT_BUDGET, *PEAK, "--first", str(FIRST[engine]))
+
+
+def _searched(name: str, engine: str, budget: int, *arguments: str) -> tuple[list[Figure], bool]:
+    asked = ("--engine", engine, "--budget", str(budget), *arguments, *SEARCHES[engine])
     found = _in_process("linear_road_rating.py", *asked)
-    name = f"Linear Road around the peak, {'Spark' if engine == 'spark' else engine}: answered in time"
     detail = "more were not tried" if found["bad"] is None else f"{found['bad']} were not"
     figure = declared(name, found["good"], detail)
     print(figure.line(), flush=True)
     return [figure], True
+
+
+def _named(engine: str) -> str:
+    return "Spark" if engine == "spark" else engine
 
 
 def _in_process(script: str, *arguments: str) -> Any:

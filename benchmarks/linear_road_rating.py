@@ -180,12 +180,12 @@ def judge(outcome: Outcome, feeder: Feeder, tally: Tally, answers: Wanted, resul
 
 
 def search(
-    passes: Callable[[int], bool], first: int, step: int, most: int, left: Callable[[], float]
+    passes: Callable[[int], bool], first: int, step: int, most: int, left: Callable[[], float], fed: float = 0.0
 ) -> tuple[int, int | None]:
     """The greatest number of roads that passes, and the least that does not, as far as the budget goes.
 
     Numbers are multiples of `step`. `left` are the seconds that are left. A number is tried if that is expected to be
-    over before; tries take as long as the roads are many.
+    over before: a try takes the seconds for which roads are `fed`, and as many more as the roads are many.
     """
     good, bad, roads = 0, None, first
     while True:
@@ -194,14 +194,14 @@ def search(
             good = roads
         else:
             bad = roads
-        a_road = (had - left()) / roads
+        a_road = max(had - left() - fed, 0.0) / roads
         if bad is None:
             roads = min(2 * good, most)
         elif bad - good <= max(step, good // 8):
             return good, bad
         else:
             roads = max(step, (good + bad) // 2 // step * step)
-        if roads in (good, bad) or a_road * roads > left():
+        if roads in (good, bad) or fed + a_road * roads > left():
             return good, bad
 
 
@@ -235,7 +235,12 @@ def main() -> int:
         passed = [passes(roads) for roads in chosen.roads]
         return 0 if all(passed) else 1
     good, bad = search(
-        passes, chosen.first, chosen.distinct, chosen.most, lambda: chosen.budget - (time.monotonic() - began)
+        passes,
+        chosen.first,
+        chosen.distinct,
+        chosen.most,
+        lambda: chosen.budget - (time.monotonic() - began),
+        chosen.seconds,
     )
     print(f"{good} roads are answered in time" + ("" if bad is None else f", {bad} are not"))
     if chosen.json is not None:

@@ -35,6 +35,8 @@ def explained(
         lines += _entry("ends", [str(one.transition) for one in asked if ends(one, type_.name)])
         if around := relations.around(type_.name):
             lines += _entry("lies in", [f"{', '.join(around)}, wherever it holds"])
+        overlapped = relations.overlapped_by(type_.name)
+        lines += _entry("overlaps", [f"{other}: it begins while {other} holds" for other in overlapped])
         if others := relations.apart_from(type_.name):
             lines += _entry("apart from", [f"{', '.join(others)}: they never hold together"])
     for number, one in enumerate(asked):

@@ -1,4 +1,4 @@
-"""Which contexts of a model lie in others, and which never hold together: decided from their queries' conditions.
+"""Which contexts of a model lie in others, overlap them, or never hold together: decided from their queries.
 
 What is said is so whatever rows come (rule R61). Where nobody knows, nothing is said.
 """
@@ -26,11 +26,13 @@ Pair = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Relations:
     """Pairs of contexts but the default one. Of `inside` the second holds wherever the first does, and each window of
-    the first lies in one of the second; those of `apart`, in both orders, hold at no instant together.
+    the first lies in one of the second; those of `apart`, in both orders, hold at no instant together. Of `overlapping`
+    each window of the first begins while the second holds, and may go on after that.
     """
 
     inside: frozenset[Pair] = frozenset()
     apart: frozenset[Pair] = frozenset()
+    overlapping: frozenset[Pair] = frozenset()
 
     def around(self, context: str) -> list[str]:
         """The contexts in which this one lies."""
@@ -39,6 +41,10 @@ class Relations:
     def apart_from(self, context: str) -> list[str]:
         """The contexts that never hold together with this one."""
         return sorted(other for one, other in self.apart if one == context)
+
+    def overlapped_by(self, context: str) -> list[str]:
+        """The contexts that hold whenever this one begins, where it does not lie in them."""
+        return sorted(other for one, other in self.overlapping if one == context)
 
     def same(self) -> list[Pair]:
         """The pairs of contexts that hold at the same instants, each once."""
@@ -64,7 +70,9 @@ def relations_of(model: Transitions) -> Relations:
     held = [name for name in names if found.beginning(name)]
     inside = frozenset(pair for pair in permutations(held, 2) if found.lies_in(*pair))
     apart = found.apart(held)
-    return Relations(inside, frozenset((*apart, *((other, one) for one, other in apart))))
+    apart |= {(other, one) for one, other in apart}
+    others = {*permutations(held, 2)} - inside - apart
+    return Relations(inside, frozenset(apart), frozenset(pair for pair in others if found.begins_in(*pair, inside)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +146,11 @@ class _Finder:
     def _ends_as(self, one: _Deriving, context: str) -> bool:
         """Whether a context ends, if it holds, at each row of a query."""
         return any(other.surely_ends(context) and _follows(one, other) for other in self.queries)
+
+    def begins_in(self, context: str, around: str, inside: Iterable[Pair]) -> bool:
+        """Whether a context begins only while the one around it holds, and by no query that ends that one."""
+        within = {around, *(one for one, other in inside if other == around)}
+        return all({*one.transition.within} <= within and not one.may_end(around) for one in self.beginning(context))
 
     def apart(self, names: Sequence[str]) -> set[Pair]:
         """The pairs that never hold together: of all pairs those of which no transaction makes both hold, if none of

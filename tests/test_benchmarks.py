@@ -49,6 +49,7 @@ from benchmarks.figures import (
     BEGIN,
     DECLARED,
     END,
+    IN_VAIN,
     LOOK_BACK,
     MERGED,
     PAIRS,
@@ -334,6 +335,21 @@ def test_queries_in_contexts_are_compared(monkeypatch: pytest.MonkeyPatch) -> No
     assert contexts_search.exhaustive([0.1] * 5) == 52
 
 
+def test_reports_are_candidate_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a context that begins once of each car, and of one that begins again and again."""
+    monkeypatch.setattr(contexts, "PAIRS", 1)
+    done = contexts.Comparison([])
+    contexts.candidates(done, 20_000)
+    assert done.equal
+    assert [figure.name for figure in done.figures] == [name for name in DECLARED if "candidate transition" in name]
+    reports = {"Reports": contexts_data.Setting(20_000, 0).inputs()["Reports"]}
+    begun = [
+        sum(contexts.run(contexts.made(contexts_data.every_report(limit)), reports).found["Q0"].values())
+        for limit in IN_VAIN.values()
+    ]
+    assert begun[2] == reports["Reports"]["car"].n_unique() < begun[1] < begun[0]
+
+
 def test_contexts_that_are_looked_up_each_by_itself_share_nothing() -> None:
     """Else the figure beside them would be of no sharing."""
     setting = contexts_data.Setting(0, 0.3, queries=2, contexts=3, windows=1, apart=60)
@@ -387,6 +403,10 @@ def test_figures_of_linear_road_are_what_its_processes_write(monkeypatch: pytest
     for engine in ("embedded", "spark"):
         ((rated,), _) = linear_road_figures.rating(engine)
         assert (rated.value, rated.verdict, rated.detail) == (64, "missed", "80 were not")
+        ((short,), _) = linear_road_figures.peak(engine)
+        assert (short.value, short.verdict, short.detail) == (64, "", "80 were not")
+    # Both searches are over within a quarter of an hour.
+    assert 2 * linear_road_figures.SHORT_BUDGET <= 900
 
 
 @pytest.mark.long

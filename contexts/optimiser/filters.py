@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from tidegate.algebra.nodes import Node, Project, Rename, Select
+from tidegate.algebra.dsl.contexts.look_up import began_before, ends, holds
+from tidegate.algebra.nodes import Node, Project, Rename, Scan, Select
 from tidegate.algebra.ordered.asof import AsOf
-from tidegate.algebra.ordered.transitions.definition import BEGAN, CONTEXT
+from tidegate.algebra.ordered.transitions.definition import BEGAN, CHANGE, CONTEXT, TIME
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
+from tidegate.algebra.ordered.transitions.node import Transitions
+from tidegate.algebra.program import Query
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Attr, Call, Lit, Term, attributes_of, conjunction, conjuncts, rename_attributes
+
+#: The models of contexts of a program, by the streams that their changes alone feed.
+Models: TypeAlias = Mapping[str, Transitions]
+
+
+def models_of(queries: Sequence[Query]) -> Models:
+    """The models that these queries are."""
+    feeding = Counter(query.stream for query in queries)
+    return {
+        query.stream: query.node
+        for query in queries
+        if isinstance(query.node, Transitions) and feeding[query.stream] == 1
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +108,26 @@ class ContextFilter:
 
     @property
     def since(self) -> str | None:
-        """The instant before which the window has to have begun, where that is all that the condition says beyond what
-        `split` gives.
+        """The instant before which the window has to have begun, where that is all that the condition says beyond that
+        the window holds.
         """
-        _, rest = self.split()
-        match rest:
-            case Call("lt", (Attr(began), Attr(since))) | Call("coalesce", (Call("lt", (Attr(began), Attr(since))), _)):
-                return since if began in self._beginnings and since not in self.found else None
-        return None
+        if len(self.joins) > 1 or not isinstance(self.joins[0].right, Rename):
+            return None
+        (join,) = self.joins
+        names, is_default = dict(join.right.pairs), join.ended is None
+        own, rest = self.split()
+        change = names.get(CHANGE, CHANGE)
+        said, held = {*conjuncts(own.condition)}, {*conjuncts(holds(change, self.keys, is_default=is_default))}
+        if not said <= held or (is_default and holds(change, (), is_default=True) not in said):
+            return None
+        others = attributes_of(rest) - self.found
+        since = next(iter(others)) if len(others) == 1 else None
+        if since is None or rest != began_before(names.get(BEGAN, BEGAN), since, is_default=is_default):
+            return None
+        return since
 
-    @property
-    def _beginnings(self) -> frozenset[str]:
-        return frozenset(
-            new
-            for join in self.joins
-            if isinstance(join.right, Rename)
-            for old, new in join.right.pairs
-            if old == BEGAN
-        )
 
-
-def filter_of(node: Node) -> tuple[ContextFilter, Node] | None:
+def filter_of(node: Node, models: Models) -> tuple[ContextFilter, Node] | None:
     """The filter that the root of a query is, and its rows; None where it is none."""
     if not isinstance(node, Project):
         return None
@@ -118,7 +135,7 @@ def filter_of(node: Node) -> tuple[ContextFilter, Node] | None:
     if isinstance(below, Select):
         below = below.input
     joins: list[AsOf] = []
-    while isinstance(below, AsOf) and is_look_up(below):
+    while isinstance(below, AsOf) and is_look_up(below, models):
         joins.append(below)
         below = below.left
     if not joins or len({(join.left_keys, join.left_time) for join in joins}) > 1:
@@ -128,28 +145,45 @@ def filter_of(node: Node) -> tuple[ContextFilter, Node] | None:
     return (made, below) if made.removes_rows and made.fits(below.schema) else None
 
 
-def is_look_up(join: AsOf) -> bool:
-    """Whether a join looks up the last change of a context before each row."""
-    if not join.strict or join.waits or join.within is not None:
-        return False
-    match join.right:
-        case Rename(Select(_, Call("eq", (Attr(name), Lit(_)))), _):
-            return name == CONTEXT
-        case Rename(GroupedWindows(), _):
-            return True
-    return False
+def is_look_up(join: AsOf, models: Models) -> bool:
+    """Whether a join looks up the last change of a context before each row, as `in_context` does: any other join finds
+    rows that say nothing of the instants between two of them.
+    """
+    return _looked_up(join, models) is not None
 
 
-def changes_of(join: AsOf) -> tuple[Node, tuple[str, ...]] | None:
+def changes_of(join: AsOf, models: Models) -> tuple[Node, tuple[str, ...]] | None:
     """The changes that a look-up reads, and the contexts that they are of, where these are not the default one."""
     if join.how != "inner":
         return None
+    return _looked_up(join, models)
+
+
+def _looked_up(join: AsOf, models: Models) -> tuple[Node, tuple[str, ...]] | None:
+    """The changes of a model that a join looks up by partition, and the contexts that they are of."""
     match join.right:
-        case Rename(Select(changes, Call("eq", (Attr(name), Lit(str(context))))), _) if name == CONTEXT:
-            return changes, (context,)
-        case Rename(GroupedWindows(Select(changes, _), _, contexts), _):
-            return changes, contexts
-    return None
+        case Rename(Select(changes, Call("eq", (Attr(name), Lit(str(context))))), pairs):
+            contexts: tuple[str, ...] = (context,) if name == CONTEXT else ()
+        case Rename(GroupedWindows(Select(changes, _), _, contexts), pairs):
+            pass
+        case _:
+            return None
+    model = models.get(changes.stream.name) if isinstance(changes, Scan) else changes
+    if not contexts or not isinstance(model, Transitions) or not _is_by_partition(join, dict(pairs), model, contexts):
+        return None
+    return changes, contexts
+
+
+def _is_by_partition(join: AsOf, names: Mapping[str, str], model: Transitions, contexts: tuple[str, ...]) -> bool:
+    """Whether a join finds the last change of a row's partition strictly before it, and none that ends a window. In the
+    default context such a change is found, as there may have been none.
+    """
+    if not join.strict or join.waits or join.within is not None:
+        return False
+    change = names.get(CHANGE, CHANGE)
+    by = (*(names.get(key, key) for key in model.keys), names.get(TIME, TIME), change)
+    ended = None if contexts == (model.default,) else ends(change)
+    return (*join.right_keys, join.right_time, join.tie) == by and join.ended == ended
 
 
 def with_attributes(node: Node, names: Iterable[str]) -> Node:

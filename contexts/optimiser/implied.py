@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tidegate.algebra.dsl.checks.relation import free_name
@@ -10,20 +9,19 @@ from tidegate.algebra.nodes import Node, Rename, Scan, Select
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.transitions.definition import CONTEXT
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
-from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.terms import Attr, Lit, Term, call, disjunction
 from tidegate.algebra.types import STRING
-from tidegate.contexts.optimiser.filters import filter_of
+from tidegate.contexts.optimiser.filters import Models, filter_of
 from tidegate.contexts.relations import relations_of
 
 
-def without_implied(node: Node, models: Mapping[str, Transitions]) -> Node | None:
+def without_implied(node: Node, models: Models) -> Node | None:
     """A filter that looks several contexts up together, without those that lie in another one of these; None where
     there are none, or the node is no such filter.
 
     Where one of them holds, so does one of those that are left, and its window began no later.
     """
-    found = filter_of(node)
+    found = filter_of(node, models)
     if found is None:
         return None
     made, rows = found
@@ -31,7 +29,7 @@ def without_implied(node: Node, models: Mapping[str, Transitions]) -> Node | Non
     return None if joins == made.joins else replace(made, joins=joins).over(rows)
 
 
-def _without(join: AsOf, taken: tuple[str, ...], models: Mapping[str, Transitions]) -> AsOf:
+def _without(join: AsOf, taken: tuple[str, ...], models: Models) -> AsOf:
     match join.right:
         case Rename(GroupedWindows(Select(Scan(stream) as changes, _), keys, contexts), pairs):
             model = models.get(stream.name)

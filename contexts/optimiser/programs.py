@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Imbed, Node, OrderedNode, Project, Rename, Select
@@ -17,6 +18,9 @@ from tidegate.analysis.pipeline import analyse
 from tidegate.analysis.state.bounds import Unbounded
 from tidegate.analysis.validity.validity import scan_problems
 
+if TYPE_CHECKING:
+    from tidegate.contexts.optimiser.filters import Models
+
 
 def optimised(program: ProgramDef, facts: ProgramFacts) -> ProgramFacts:
     """The facts of a program of the same results that looks contexts up as early as can be; `facts` are its own.
@@ -27,12 +31,13 @@ def optimised(program: ProgramDef, facts: ProgramFacts) -> ProgramFacts:
     if not any(isinstance(ordered_operator(query.query.node), Transitions) for query in facts.queries):
         return facts
     # Few programs have contexts, and every one asks.
+    from tidegate.contexts.optimiser.filters import models_of
     from tidegate.contexts.optimiser.sharing import sharing
 
-    alone = _alone(facts)
-    queries, best = _pushed_down(program.queries, facts, alone)
+    alone, models = _alone(facts), models_of(program.queries)
+    queries, best = _pushed_down(program.queries, models, facts, alone)
     places = [place for place, query in enumerate(queries) if query.name in alone]
-    shared = dict(zip(places, sharing([queries[place] for place in places]), strict=True))
+    shared = dict(zip(places, sharing([queries[place] for place in places], models), strict=True))
     changed = [
         query if shared.get(place, query) is query else _with_promise(shared[place], facts)
         for place, query in enumerate(queries)
@@ -51,28 +56,39 @@ def _alone(facts: ProgramFacts) -> set[str]:
 
 
 def _pushed_down(
-    queries: Sequence[Query], facts: ProgramFacts, alone: Iterable[str]
+    queries: Sequence[Query], models: Models, facts: ProgramFacts, alone: Iterable[str]
 ) -> tuple[Sequence[Query], ProgramFacts]:
     """The queries, as many as can be with their filters by contexts further down, and the facts of all of them."""
     from tidegate.contexts.optimiser.grouping import gathered, grouped
     from tidegate.contexts.optimiser.implied import without_implied
     from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
 
-    models = {query.stream: query.node for query in queries if isinstance(query.node, Transitions)}
+    def together(node: Node) -> Node | None:
+        return grouped(node, models)
 
     def needed(node: Node) -> Node | None:
         return without_implied(node, models)
 
-    own = [rewritten_by(rewritten_by(query, grouped), needed) for query in queries if query.name in alone]
-    made = {query.name: pushed_down(query) for query in gathered(own)}
+    own = [rewritten_by(rewritten_by(query, together), needed) for query in queries if query.name in alone]
+    made = {query.name: pushed_down(query, models) for query in gathered(own, models)}
     changed = [_promising(made[query.name], query, facts) if query.name in made else query for query in queries]
-    if (every := _analysed(changed, queries, facts)) is not None:
-        return changed, every
-    best = facts
-    for place, query in enumerate(changed):
-        one = [*queries[:place], query, *queries[place + 1 :]]
-        if (found := _analysed(one, queries, facts)) is not None:
-            queries, best = one, found
+    places = [place for place, query in enumerate(changed) if query is not queries[place]]
+    return _with_changes(places, changed, queries, facts, facts)
+
+
+def _with_changes(
+    places: Sequence[int], changed: Sequence[Query], queries: Sequence[Query], best: ProgramFacts, facts: ProgramFacts
+) -> tuple[Sequence[Query], ProgramFacts]:
+    """The queries with as many of the changes at these places as can be, and the facts of all of them: those given, or
+    `best` as they were. Changes that cannot be are looked for by halves: there are few.
+    """
+    some = [changed[place] if place in places else query for place, query in enumerate(queries)]
+    if (found := _analysed(some, queries, facts)) is not None:
+        return some, found
+    if len(places) > 1:
+        half = len(places) // 2
+        for part in (places[:half], places[half:]):
+            queries, best = _with_changes(part, changed, queries, best, facts)
     return queries, best
 
 

@@ -34,26 +34,35 @@ from tidegate.algebra.terms import TRUE, Attr, Call, Term, call, conjunction, co
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.validity.validity import refuting
 from tidegate.analysis.zones.federation import Federation
-from tidegate.contexts.optimiser.filters import ContextFilter, changes_of, filter_of, is_look_up, with_attributes
+from tidegate.contexts.optimiser.filters import (
+    ContextFilter,
+    Models,
+    changes_of,
+    filter_of,
+    is_look_up,
+    with_attributes,
+)
 from tidegate.contexts.optimiser.whole_matches import below_intervals, below_row_pattern
 
 #: What becomes of a filter that has come down to a stream; None: it is not worth while.
 AtScan = Callable[[ContextFilter, Scan], Node | None]
+#: What becomes of a filter that has come down to rows, with which it goes no further; None: it does.
+At = Callable[[ContextFilter, Node], Node | None]
 
 
-def pushed_down(query: Query) -> Query:
+def pushed_down(query: Query, models: Models) -> Query:
     """The query with its filters by contexts as far down as they go; itself where none goes down.
 
     Rows, and what can fail, stay the same: a term that may have no value is evaluated on the same rows as before.
     """
-    return with_filters_lowered(query, lambda made, rows: lowered(made, rows, lambda *_: None))
+    return with_filters_lowered(query, models, lambda made, rows: lowered(made, rows, models, lambda *_: None))
 
 
-def with_filters_lowered(query: Query, lower: Callable[[ContextFilter, Node], Node | None]) -> Query:
+def with_filters_lowered(query: Query, models: Models, lower: Callable[[ContextFilter, Node], Node | None]) -> Query:
     """The query in which `lower` says what stands for a filter over its rows; None: the same as before."""
 
     def lowered_at(node: Node) -> Node | None:
-        found = filter_of(node)
+        found = filter_of(node, models)
         put = None if found is None else lower(*found)
         return None if put is None else with_attributes(put, node.schema.names)
 
@@ -82,19 +91,24 @@ def rewritten_by(query: Query, rule: Callable[[Node], Node | None]) -> Query:
     return query if node is query.node else replace(query, node=node, sites={**query.sites, **sites})
 
 
-def lowered(made: ContextFilter, rows: Node, at_scan: AtScan) -> Node | None:
+def lowered(made: ContextFilter, rows: Node, models: Models, at_scan: AtScan) -> Node | None:
     """The rows that pass, with what they carry, where the filter goes below an operator that gathers rows, or to a
     stream that `at_scan` takes; else None. Rows that were gathered for several contexts are looked up as they are.
     """
-    return None if _are_gathered(made, rows) else _Lowering(at_scan).of(made, rows)
+    return None if _are_gathered(made, rows, models) else _Lowering(models, at_scan, lambda *_: None).of(made, rows)
 
 
-def _are_gathered(made: ContextFilter, rows: Node) -> bool:
+def lowered_to(made: ContextFilter, rows: Node, models: Models, at: At) -> Node | None:
+    """The same, where the filter goes no further than to rows that `at` takes."""
+    return None if _are_gathered(made, rows, models) else _Lowering(models, lambda *_: None, at).of(made, rows)
+
+
+def _are_gathered(made: ContextFilter, rows: Node, models: Models) -> bool:
     """Whether the rows were found in one of several contexts, of which a filter asks for some."""
-    asked = changes_of(made.joins[0]) if len(made.joins) == 1 else None
+    asked = changes_of(made.joins[0], models) if len(made.joins) == 1 else None
     if asked is None:
         return False
-    known = (changes_of(node) for node in nodes_of(rows) if isinstance(node, AsOf) and is_look_up(node))
+    known = (changes_of(node, models) for node in nodes_of(rows) if isinstance(node, AsOf))
     return any(of is not None and of[0] == asked[0] and {*asked[1]} < {*of[1]} for of in known)
 
 
@@ -102,11 +116,15 @@ def _are_gathered(made: ContextFilter, rows: Node) -> bool:
 class _Lowering:
     """`of` gives rows with the attributes that they had before, in their order, and then what they carry."""
 
+    models: Models
     at_scan: AtScan
+    at: At
 
     def of(self, made: ContextFilter, rows: Node) -> Node | None:
         if not made.fits(rows.schema):
             return None
+        if (there := self.at(made, rows)) is not None:
+            return there
         match rows:
             case Scan():
                 return self.at_scan(made, rows)
@@ -148,7 +166,7 @@ class _Lowering:
             case Sequences():
                 return below_row_pattern(made, rows, self.put)
             case Match():
-                return below_intervals(made, rows, self.put, _is_ordered)
+                return below_intervals(made, rows, self.models, self.put, _is_ordered)
             case _:
                 # Any other operator reads rows before the window, too, or rows of several keys.
                 return None
@@ -190,7 +208,7 @@ class _Lowering:
         """Each left row finds its partner by itself. Of two filters by contexts it does not matter which is below."""
         if not made.fits(left.schema):
             return None
-        below = self.of(made, left) if is_look_up(rows) else self.put(made, left)
+        below = self.of(made, left) if is_look_up(rows, self.models) else self.put(made, left)
         return None if below is None else self._in_order(made, rows, replace(rows, left=below))
 
     def _below_join(self, made: ContextFilter, rows: Join) -> Node | None:

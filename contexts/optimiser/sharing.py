@@ -20,7 +20,7 @@ from tidegate.algebra.terms import (
     disjunction,
     rename_attributes,
 )
-from tidegate.contexts.optimiser.filters import ContextFilter, filter_of
+from tidegate.contexts.optimiser.filters import ContextFilter, Models, filter_of
 from tidegate.contexts.optimiser.push_down import lowered, with_filters_lowered
 
 #: The share of rows that a comparison is taken to let through, by its operation; of any other condition the last one.
@@ -40,24 +40,26 @@ class LookUpAtStream:
     condition: Term
 
 
-def sharing(queries: Sequence[Query]) -> Sequence[Query]:
+def sharing(queries: Sequence[Query], models: Models) -> Sequence[Query]:
     """The queries in which those that look up one context of rows of one stream look it up once, each a query of its
     own; the others are those that were given.
     """
     asking: dict[Node, dict[tuple[str, Node], LookUpAtStream]] = {}
     for query in sorted(queries, key=lambda query: query.name):
         for node in nodes_of(query.node):
-            if (found := look_up_at_stream(node)) is not None:
+            if (found := look_up_at_stream(node, models)) is not None:
                 asking.setdefault(_joined(found), {})[query.name, node] = found
     alike = {joined: some for joined, some in asking.items() if len(some) > 1}
     shared = {joined: source_of(some.values()) for joined, some in alike.items()}
     taking_part = {name for some in alike.values() for name, _ in some}
 
     def lower(made: ContextFilter, rows: Node) -> Node | None:
-        return lowered(made, rows, lambda at_stream, stream: _over(shared, at_stream, stream))
+        return lowered(made, rows, models, lambda at_stream, stream: _over(shared, at_stream, stream))
 
     # A query that is the look-up alone takes part as it is.
-    return [replace(with_filters_lowered(query, lower)) if query.name in taking_part else query for query in queries]
+    return [
+        replace(with_filters_lowered(query, models, lower)) if query.name in taking_part else query for query in queries
+    ]
 
 
 def _joined(found: LookUpAtStream) -> Node:
@@ -70,9 +72,9 @@ def _over(shared: Mapping[Node, Node], made: ContextFilter, stream: Scan) -> Nod
     return None if source is None else made.over(source)
 
 
-def look_up_at_stream(node: Node) -> LookUpAtStream | None:
+def look_up_at_stream(node: Node, models: Models) -> LookUpAtStream | None:
     """The root of a query as a look-up of rows of a stream; None where it is none, or reads more than one row each."""
-    found = filter_of(node)
+    found = filter_of(node, models)
     if found is None:
         return None
     made, rows = found

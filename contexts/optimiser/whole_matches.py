@@ -17,7 +17,7 @@ from tidegate.algebra.ordered.transitions.definition import BEGAN
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
 from tidegate.algebra.rewrites.conditions import can_fail
 from tidegate.algebra.terms import Attr, call, conjunction, conjuncts
-from tidegate.contexts.optimiser.filters import ContextFilter, is_look_up, with_attributes
+from tidegate.contexts.optimiser.filters import ContextFilter, Models, is_look_up, with_attributes
 
 #: Puts a filter on rows, as far down as it goes.
 Put = Callable[[ContextFilter, Node], Node]
@@ -77,7 +77,7 @@ def _beginning(made: ContextFilter) -> str | None:
     return next((new for old, new in join.right.pairs if old == BEGAN), None)
 
 
-def below_intervals(made: ContextFilter, rows: Match, put: Put, is_ordered: Ordered) -> Node | None:
+def below_intervals(made: ContextFilter, rows: Match, models: Models, put: Put, is_ordered: Ordered) -> Node | None:
     """Combinations of intervals that each begin in one of the contexts; the filter itself stays above, as intervals may
     end later than their window does.
     """
@@ -97,7 +97,7 @@ def below_intervals(made: ContextFilter, rows: Match, put: Put, is_ordered: Orde
             and isinstance(situation, RowIntervals)
             and inside.removes_rows
             and inside.fits(situation.input.schema)
-            and not _is_inside(inside, situation.input)
+            and not _is_inside(inside, situation.input, models)
         ):
             situation = situation.over((put(inside, situation.input),))
         situations.append(situation)
@@ -106,7 +106,7 @@ def below_intervals(made: ContextFilter, rows: Match, put: Put, is_ordered: Orde
     return made.over(replace(rows, situations=tuple(situations)))
 
 
-def _is_inside(made: ContextFilter, rows: Node) -> bool:
+def _is_inside(made: ContextFilter, rows: Node, models: Models) -> bool:
     """Whether the rows have been looked up already."""
     wanted = {join.right for join in made.joins}
-    return any(isinstance(node, AsOf) and is_look_up(node) and node.right in wanted for node in nodes_of(rows))
+    return any(isinstance(node, AsOf) and is_look_up(node, models) and node.right in wanted for node in nodes_of(rows))

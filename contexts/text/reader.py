@@ -8,18 +8,22 @@ from itertools import pairwise
 from typing import Final
 
 from tidegate.algebra.diagnostics.shown import nearest
+from tidegate.algebra.dsl.aggregates import max as latest
+from tidegate.algebra.dsl.aggregates import min as earliest
 from tidegate.algebra.dsl.checks.calls import called
-from tidegate.algebra.dsl.expression import Expression
+from tidegate.algebra.dsl.expression import Expression, constant
 from tidegate.algebra.dsl.here import Here, written_at
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Scan
 from tidegate.algebra.ordered.transitions.definition import BEGAN, HeldBy
-from tidegate.algebra.terms import Attr, conjunction
+from tidegate.algebra.terms import Attr, Lit, conjunction
 from tidegate.algebra.text.conditions import Conditions
 from tidegate.algebra.text.parsing import Part, Text, name_of
 from tidegate.algebra.text.sources import stream_of
 from tidegate.algebra.text.wording import in_words_of_text
+from tidegate.algebra.time import INF
+from tidegate.analysis.federation.federation import federation
 from tidegate.contexts.model import ContextModel, context_model
 from tidegate.contexts.named import named_result
 from tidegate.contexts.text.language import CONTEXTS
@@ -27,6 +31,8 @@ from tidegate.contexts.text.queries import ContextQueries, ContextQuery, Event, 
 
 #: The beginning of the window that an event of a sequence lies in; no name of a user's looks like this one.
 _WINDOW: Final = "window began"
+#: The instant at which it is certain that no event follows that must not.
+_CERTAIN: Final = "certain at"
 
 
 @called()
@@ -112,7 +118,9 @@ class _Qualified(Conditions):
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """The matches of a pattern as rows, with the instants of the first and the last event, and the keys of the last."""
+    """The matches of a pattern as rows, with the instants of the first event and of the last, or when it is certain
+    that nothing follows that must not, and the keys of the last.
+    """
 
     rows: Relation
     conditions: _Qualified
@@ -155,9 +163,8 @@ class _Reader:
         matches = self._matches(part, events, (), deriving=True)
         cause = next((matches.conditions.read(one.parts[0]) for one in part.parts if one.kind == "cause"), None)
         items = self._items(part, matches.conditions)
-        several = sum(not event.absent for event, _ in events) > 1
         with written_at(self.text.at(part)):
-            since = matches.rows[matches.first] if several else None
+            since = None if matches.first == matches.last else matches.rows[matches.first]
             if part.kind == "terminate":
                 if contexts not in ((), (context,)):
                     raise QueryError(
@@ -262,13 +269,9 @@ class _Reader:
                 raise QueryError("TG103", f"two events are called {event.name}", hint=hint, site=self.text.at(one))
             found[event.name] = event, one
         events = list(found.values())
-        if events[-1][0].absent:
-            raise QueryError(
-                "TG182",
-                f"no event may follow without {events[-1][0].name}" if len(events) > 1 else "nothing is to come",
-                hint="say in Python how long it must not come: an anti_join with a limit, or a row pattern A !N[5m]",
-                site=self.text.at(events[-1][1]),
-            )
+        if all(event.absent for event, _ in events):
+            hint = "name an event after which it must not come: SEQ(A a, NOT N n) WHERE n.time <= a.time + ..."
+            raise QueryError("TG182", "nothing is to come", hint=hint, site=self.text.at(events[-1][1]))
         return events
 
     # Patterns --------------------------------------------------------------------------------------------------------
@@ -277,10 +280,11 @@ class _Reader:
     ) -> _Matches:
         """Every combination of events in order of time, of one partition and one window, for which WHERE holds.
 
-        Of several contexts one has a window with all events of a sequence: it is asked for of the whole match.
+        Of several contexts one has a window with all events of a sequence: it is asked for of the whole match. So it is
+        where an event must not follow, up to the instant at which that is certain.
         """
         several = len(events) > 1
-        whole = contexts if several and len(contexts) > 1 else ()
+        whole = contexts if several and (len(contexts) > 1 or events[-1][0].absent) else ()
         if (deriving or whole) and events[0][0].absent:
             raise QueryError(
                 "TG175",
@@ -300,15 +304,15 @@ class _Reader:
             _named(event, self.times[event.type], relation)
             for (event, _), relation in zip(events, relations, strict=True)
         ]
-        rows = self._joined(part, [event for event, _ in events], relations, times, where, scope)
+        rows, at = self._joined(part, events, relations, times, where, scope)
         positive = [i for i, (event, _) in enumerate(events) if not event.absent]
         last = positive[-1]
         keys = tuple(_named(events[last][0], key, relations[last]) for key in self.model._keys)
         first = times[positive[0]]
         if whole:
             with written_at(self.text.at(part)):
-                rows = rows.in_context(self.model, *whole, by=keys, at=times[last], since=first)
-        return _Matches(rows, conditions, where, first, times[last], keys)
+                rows = rows.in_context(self.model, *whole, by=keys, at=at, since=first)
+        return _Matches(rows, conditions, where, first, at, keys)
 
     def _conjuncts(self, part: Part, conditions: _Qualified) -> tuple[Expression, ...]:
         for clause in part.parts:
@@ -321,13 +325,16 @@ class _Reader:
     def _joined(
         self,
         part: Part,
-        events: Sequence[Event],
+        placed: Sequence[tuple[Event, Part]],
         relations: Sequence[Relation],
         times: Sequence[str],
         where: Sequence[Expression],
         scope: Relation,
-    ) -> Relation:
-        """The events joined one after the other, then without matches that an absent event excludes."""
+    ) -> tuple[Relation, str]:
+        """The events joined one after the other, then without matches that an absent event excludes; and the instant by
+        which a match is certain.
+        """
+        events = [event for event, _ in placed]
         names = [event.name for event in events]
         read = {id(one): _of(one, names) for one in where}
         positive = [i for i, event in enumerate(events) if not event.absent]
@@ -342,28 +349,60 @@ class _Reader:
                 its = [one for one in where if read[id(one)] <= new and not read[id(one)] <= seen]
                 links = [scope[times[before]] < scope[times[i]], *self._together(scope, events, before, i)]
                 joined, seen = joined.join(relations[i], *links, *its), new
-            for i, event in enumerate(events):
-                if event.absent:
-                    joined = self._without(joined, relations[i], i, events, times, where, scope)
-        return joined
+            absent_ones = (i for i, event in enumerate(events) if event.absent)
+            excluded = {i: self._links(i, events, times, where, scope) for i in absent_ones}
+            ends = [times[i] for i in positive]
+            limits = [
+                self._limit(joined.join(relations[i], *its), placed[i], times[i], ends)
+                for i, its in excluded.items()
+                if i > positive[-1]
+            ]
+            for i, its in excluded.items():
+                joined = joined.anti_join(relations[i], *its)
+            if not limits:
+                return joined, ends[-1]
+            certain = joined[ends[-1]]
+            for limit in limits:
+                certain = latest(certain, limit)
+            return joined.with_(**{_CERTAIN: certain}), _CERTAIN
 
-    def _without(
-        self,
-        joined: Relation,
-        others: Relation,
-        i: int,
-        events: Sequence[Event],
-        times: Sequence[str],
-        where: Sequence[Expression],
-        scope: Relation,
-    ) -> Relation:
-        """The matches between whose events an absent one does not come."""
+    def _limit(self, matches: Relation, absent: tuple[Event, Part], time: str, ends: Sequence[str]) -> Expression:
+        """The last instant at which an absent event could exclude a match, as the conditions say of those matches that
+        it does exclude: the least of the instants that bound its own.
+        """
+        zones = federation(matches._node).zones
+        limits: list[Expression] = []
+        for end in ends:
+            distance = max((zone.distance(("a", end), ("a", time)) for zone in zones), default=INF)
+            if distance < INF:
+                limits.append(matches[end] + constant(Lit(int(distance), matches.schema[end].type.distance)))
+        if not limits:
+            raise QueryError(
+                "TG182",
+                f"nothing says until when {absent[0].name} must not come",
+                hint=f"bound its instant: WHERE {time} <= {ends[-1]} + ...",
+                site=self.text.at(absent[1]),
+            )
+        limit, *others = limits
+        for other in others:
+            limit = earliest(limit, other)
+        return limit
+
+    def _links(
+        self, i: int, events: Sequence[Event], times: Sequence[str], where: Sequence[Expression], scope: Relation
+    ) -> list[Expression]:
+        """Where an absent event comes between the events of a match, or after the last one."""
         names = [event.name for event in events]
-        after = next(k for k in range(i + 1, len(events)) if not events[k].absent)
-        links = [scope[times[i]] < scope[times[after]], *self._together(scope, events, i, after)]
-        for before in (k for k in range(i - 1, -1, -1) if not events[k].absent):
+        after = next((k for k in range(i + 1, len(events)) if not events[k].absent), None)
+        before = next((k for k in range(i - 1, -1, -1) if not events[k].absent), None)
+        links: list[Expression] = []
+        if after is not None:
+            links.append(scope[times[i]] < scope[times[after]])
+        near = before if after is None else after
+        assert near is not None, "a pattern has an event"
+        links += self._together(scope, events, i, near)
+        if before is not None:
             links.append(scope[times[before]] < scope[times[i]])
-            break
         for one in where:
             of = _of(one, names)
             if names[i] in of:
@@ -371,7 +410,7 @@ class _Reader:
                     hint = "say of each absent event by itself what it is"
                     raise QueryError("TG175", f"{one!r} is of two absent events", hint=hint)
                 links.append(one)
-        return joined.anti_join(others, *links)
+        return links
 
     def _together(self, scope: Relation, events: Sequence[Event], first: int, second: int) -> Iterator[Expression]:
         """That two events are of one partition, and of one window."""

@@ -12,6 +12,7 @@ from tidegate.algebra.nodes import Imbed, Join, Node, Project, Rename, Scan, chi
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
 from tidegate.algebra.semantics import evaluate, evaluate_program
+from tidegate.contexts.optimiser.filters import models_of
 from tidegate.contexts.optimiser.grouping import grouped
 from tidegate.contexts.optimiser.push_down import pushed_down
 
@@ -75,9 +76,10 @@ def new_cars() -> tg.Relation:
 
 
 def test_the_context_window_is_at_the_bottom() -> None:
-    (query,) = (query for query in tg.program(Q=new_cars()).definition.queries if query.name == "Q")
+    queries = tg.program(Q=new_cars()).definition.queries
+    (query,) = (query for query in queries if query.name == "Q")
     assert operators(query.node) == ["AsOf", "Select", "Join"]
-    below = pushed_down(query).node
+    below = pushed_down(query, models_of(queries)).node
     assert operators(below) == ["Select", "Join", "AsOf"]
     # Reports before the window still count against a car: the query looks around, and only its own rows are looked up.
     (join,) = (node for node in nodes_of(below) if isinstance(node, Join))
@@ -186,7 +188,8 @@ def test_their_windows_are_grouped() -> None:
     """
     program = tg.program(Q1=pairs(overlapping(), 25, "c1", "c2"))
     (query,) = (query for query in program.definition.queries if query.name == "Q1")
-    made = next(made for node in nodes_of(query.node) if (made := grouped(node)) is not None)
+    models = models_of(program.definition.queries)
+    made = next(made for node in nodes_of(query.node) if (made := grouped(node, models)) is not None)
     (windows,) = (node for node in nodes_of(made) if isinstance(node, GroupedWindows))
     assert windows.contexts == ("c1", "c2")
     changes = evaluate(windows, {**ROWS, **evaluate_program(program.definition, ROWS)})

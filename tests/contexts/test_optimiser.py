@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 import tidegate as tg
-from tests.contexts.traffic import NAMES, REPORTS, drawn, program, traffic
+from tests.contexts.traffic import MINUTES, NAMES, REPORTS, STOPPED, drawn, program, traffic
 from tests.shards import shards
 from tidegate.algebra.nodes import Distinct, Group, Join, Node, Row, Scan, Union, children, nodes_of
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
-from tidegate.algebra.program import Query
+from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.semantics import as_bag, evaluate_program
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
-from tidegate.contexts.optimiser.filters import filter_of
+from tidegate.contexts.optimiser import programs
+from tidegate.contexts.optimiser.filters import filter_of, models_of
 from tidegate.contexts.optimiser.grouping import gathered, grouped
 from tidegate.contexts.optimiser.programs import optimised
 from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
@@ -27,6 +28,8 @@ from tidegate.contexts.optimiser.sharing import look_up_at_stream, share_of
 from tidegate.runtime.engines.embedded.session import Session
 
 MODEL = traffic()
+MODELS = models_of(tg.program(Q=REPORTS.in_context(MODEL, "congestion")).definition.queries)
+BLOCKED = tg.between(STOPPED.where(~STOPPED.cleared), STOPPED.where(STOPPED.cleared), by="segment")
 A, B, C = (REPORTS.as_(name) for name in "abc")
 NEAR = (A.segment == B.segment, A.time < B.time, B.time <= A.time + 10)
 PAIRS = A.join(B, *NEAR)
@@ -41,8 +44,9 @@ def congested(rows: tg.Relation, **options: Any) -> tg.Relation:
 
 def down(relation: tg.Relation) -> Node:
     """What the optimiser makes of a query."""
-    (query,) = (query for query in tg.program(Q=relation).definition.queries if query.name == "Q")
-    return pushed_down(query).node
+    queries = tg.program(Q=relation).definition.queries
+    (query,) = (query for query in queries if query.name == "Q")
+    return pushed_down(query, models_of(queries)).node
 
 
 def look_ups_below(node: Node, kind: type[object], *, below: bool = False) -> int:
@@ -73,6 +77,8 @@ def look_ups_below(node: Node, kind: type[object], *, below: bool = False) -> in
         (lambda: PAIRS.in_context(MODEL, "congestion", "accident", **AT_A), Join, 1),
         (lambda: PAIRS.in_context(MODEL, "clear", **AT_A), Join, 1),
         (lambda: congested(PAIRS, **AT_B).in_context(MODEL, "accident", **AT_A), Join, 2),
+        # Windows between rows have changes that are no result of the program.
+        (lambda: PAIRS.in_context(BLOCKED, **AT_A), Join, 1),
     ],
 )
 def test_a_filter_goes_down(relation: Callable[[], tg.Relation], kind: type[object], expected: int) -> None:
@@ -151,6 +157,69 @@ def test_the_window_of_a_match_is_compared_above() -> None:
     assert sorted(zip(*(found[name] for name in ("a.time", "b.time")), strict=True)) == [(11, 12), (14, 20)]
 
 
+SETTINGS = tg.stream("Settings", "segment bigint, time bigint, context string, began bigint", progress="time")
+
+
+def last_before(rows: tg.Relation, other: tg.Relation, **options: Any) -> tg.Relation:
+    """The rows of pairs with the last row of another relation before their second row."""
+    by = [("b.segment", "s.segment")]
+    return rows.asof_join(other.as_("s"), by=by, left_on="b.time", right_on="s.time", strict=True, **options)
+
+
+def test_settings_that_look_like_changes_are_none() -> None:
+    """What was set last before the second row of a pair says nothing of the first one."""
+    found = last_before(PAIRS, SETTINGS.where(SETTINGS.context == "x"), how="inner")
+    found = found.where(lambda r: r["s.began"] < r["a.time"]).select("a.time", "b.time")
+    inputs = {
+        "Minutes": [],
+        "Stopped": [],
+        "Reports": [(7, 1, at, "") for at in (5, 8)],
+        "Settings": [(1, 6, "x", 0)],
+    }
+    found_pairs = tg.program(Q=found, Toll=congested(REPORTS)).run(inputs)["Q"]
+    assert [*zip(found_pairs["a.time"], found_pairs["b.time"], strict=True)] == [(5, 8)]
+
+
+def test_settings_of_several_kinds_are_no_contexts_to_group() -> None:
+    settings = tg.stream("Choices", "segment bigint, time bigint, context string", progress="time")
+    relations = {
+        name: last_before(PAIRS, settings.where(settings.context == name), how="inner").select("a.time", "b.time")
+        for name in ("x", "y")
+    }
+    inputs = {
+        "Minutes": [],
+        "Stopped": [],
+        "Reports": [(7, 1, at, "") for at in (5, 8, 12)],
+        "Choices": [(1, 6, "x"), (1, 9, "y")],
+    }
+    found = tg.program(**relations, Toll=congested(REPORTS)).run(inputs)
+    pairs = {name: sorted(zip(found[name]["a.time"], found[name]["b.time"], strict=True)) for name in relations}
+    assert pairs == {"x": [(5, 8), (5, 12), (8, 12)], "y": [(5, 12), (8, 12)]}
+
+
+def test_what_a_query_makes_of_changes_itself_is_no_look_up() -> None:
+    """A pair whose second row comes after the end of a clear window that had begun before the first one."""
+    changes = MODEL.changes.where(MODEL.changes.context == "clear")
+    found = last_before(PAIRS, changes, tie="s.change").where(
+        lambda r: (r["s.change"] == "end") & tg.coalesce(r["s.began"] < r["a.time"], r["a.time"].is_not_null())
+    )
+    inputs = {
+        "Minutes": [(1, 10, 60, 30.0), (1, 12, 10, 60.0), (1, 20, 60, 30.0)],
+        "Stopped": [],
+        "Reports": [(7, 1, at, "") for at in (15, 22)],
+    }
+    pairs = tg.program(Q=found.select("a.time", "b.time")).run(inputs)["Q"]
+    assert [*zip(pairs["a.time"], pairs["b.time"], strict=True)] == [(15, 22)]
+
+
+def test_changes_of_several_partitions_are_no_look_up() -> None:
+    """The last change of a context anywhere says nothing of a partition."""
+    changes = MODEL.changes.where(MODEL.changes.context == "clear").as_("s")
+    found = PAIRS.asof_join(changes, left_on="b.time", right_on="s.time", tie="s.change", strict=True)
+    found = found.where(lambda r: tg.coalesce(r["s.change"] == "start", True)).select("a.time", "b.time")
+    assert filter_of(found._node, MODELS) is None
+
+
 def test_a_row_that_leaves_others_out_may_be_outside_of_their_context() -> None:
     inputs = {
         "Minutes": [(1, 10, 60, 30.0), (1, 12, 10, 60.0), (2, 10, 60, 30.0)],
@@ -186,6 +255,8 @@ def queries() -> dict[str, tg.Relation]:
         "Once": both[0].union(both[1]).select("a.time", "b.time").distinct(),
         "Slow": both[0].select("a.car", "b.time"),
         "Blocked": both[1].select("b.car", "a.time"),
+        "Beside": with_others(30).in_context(MODEL, "congestion", **AT_B, since="a.time").select("a.car", "c.time"),
+        "Near": with_others(90).in_context(MODEL, "accident", **AT_B, since="a.time").select("b.car", "c.time"),
         "Clear": THREE.in_context(MODEL, "clear", by="c.segment", at="c.time", since="b.time").select(
             "a.car", "c.time"
         ),
@@ -243,6 +314,18 @@ def joins(facts: ProgramFacts) -> list[AsOf]:
     return [node for query in facts.queries for node in nodes_of(query.query.node) if isinstance(node, AsOf)]
 
 
+def reads_a_join(facts: ProgramFacts, look_up: AsOf) -> bool:
+    """Whether a join stands below a look-up, in unnamed parts, too."""
+    inner = {query.query.stream: query.query.node for query in facts.queries if query.query.inner}
+    waiting = [look_up.left]
+    for below in waiting:
+        nodes = nodes_of(below)
+        if any(isinstance(node, Join) for node in nodes):
+            return True
+        waiting += [inner[node.stream.name] for node in nodes if isinstance(node, Scan) and node.stream.name in inner]
+    return False
+
+
 def test_queries_of_one_context_share_a_look_up() -> None:
     kept = {name: relation for name, relation in queries().items() if name in ("Low", "High", "Exit")}
     written, made = facts_of(kept)
@@ -290,6 +373,26 @@ def test_other_contexts_instants_and_keys_are_looked_up_apart() -> None:
     assert len(joins(made)) == 3
 
 
+def test_of_many_changes_those_that_can_not_be_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task is due at any time: alone it is never known to be the last one, and joined with a report it is."""
+    tasks = tg.stream("Tasks", "segment bigint, made bigint, due bigint", progress="made", temporal="due").as_("d")
+    done = tasks.join(B, tasks.segment == B.segment, tasks.made <= B.time, tasks.due == B.time)
+    asked = {f"Q{number:02}": congested(PAIRS.where(PAIRS["a.car"] > number), **AT_A) for number in range(12)}
+    asked["Q05due"] = congested(done, by="d.segment", at="d.due")
+    analysed: list[object] = []
+
+    def counted(definition: ProgramDef) -> ProgramFacts:
+        analysed.append(definition)
+        return analyse(definition)
+
+    monkeypatch.setattr(programs, "analyse", counted)
+    written, made = facts_of(dict(sorted(asked.items())))
+    assert [reads_a_join(written, join) for join in joins(written)] == [True] * 13
+    assert sorted(reads_a_join(made, join) for join in joins(made)) == [False, True]
+    # All, by halves down to the one that stays, and once more as the others have one look-up at the stream.
+    assert len(analysed) <= 10
+
+
 def test_all_of_a_stream_is_looked_up_where_most_of_it_is_asked_for() -> None:
     asked = [REPORTS.car != number for number in range(6)]
     _, made = facts_of({f"Q{n}": congested(REPORTS.where(condition)) for n, condition in enumerate(asked)})
@@ -313,24 +416,26 @@ def test_shares_of_rows_are_guessed(condition: tg.Expression, share: float) -> N
 
 def test_a_filter_is_read_from_nodes() -> None:
     pairs = congested(PAIRS, **AT_B, since="a.time")
-    found = filter_of(pairs._node)
+    found = filter_of(pairs._node, MODELS)
     assert found is not None
     made, rows = found
     assert (made.keys, made.at, made.since, made.carried) == (("b.segment",), "b.time", "a.time", ())
     assert made.over(rows) == pairs._node
-    assert filter_of(REPORTS._node) is None
-    assert filter_of(REPORTS.select("car")._node) is None
-    at_stream = look_up_at_stream(congested(REPORTS.where(REPORTS.car > 1).rename(segment="place"), by="place")._node)
+    assert filter_of(REPORTS._node, MODELS) is None
+    assert filter_of(REPORTS.select("car")._node, MODELS) is None
+    assert filter_of(pairs._node, {}) is None
+    renamed = REPORTS.where(REPORTS.car > 1).rename(segment="place")
+    at_stream = look_up_at_stream(congested(renamed, by="place")._node, MODELS)
     assert at_stream is not None
     assert at_stream.filter.keys == ("segment",)
     assert at_stream.stream == REPORTS._node
-    assert look_up_at_stream(congested(PAIRS, **AT_A)._node) is None
+    assert look_up_at_stream(congested(PAIRS, **AT_A)._node, MODELS) is None
 
 
 def test_equal_queries_of_several_contexts_are_one() -> None:
     both = [PAIRS.in_context(MODEL, name, **AT_B, since="a.time") for name in ("congestion", "accident")]
     once = both[0].union(both[1]).distinct()._node
-    made = grouped(once)
+    made = grouped(once, MODELS)
     assert made is not None
     assert isinstance(made, Distinct)
     assert not isinstance(made.input, Union)
@@ -364,14 +469,14 @@ def test_equal_queries_of_several_contexts_are_one() -> None:
     ],
 )
 def test_other_unions_stay(relation: Callable[[], tg.Relation]) -> None:
-    assert grouped(relation()._node) is None
+    assert grouped(relation()._node, MODELS) is None
 
 
 def test_what_is_no_part_of_a_group_stays_in_the_union() -> None:
     inside = [REPORTS.in_context(MODEL, name) for name in ("congestion", "accident", "clear")]
     rows = inside[0].union(*inside[1:], REPORTS.where(REPORTS.car == 1)).distinct()
     (query,) = (query for query in tg.program(Q=rows).definition.queries if query.name == "Q")
-    made = rewritten_by(query, grouped).node
+    made = rewritten_by(query, lambda node: grouped(node, MODELS)).node
     assert isinstance(made, Distinct)
     assert isinstance(made.input, Union)
     assert len(made.input.inputs) == 3
@@ -387,7 +492,7 @@ def test_the_same_rows_in_several_contexts_are_found_once() -> None:
     slow, blocked = (PAIRS.in_context(MODEL, name, **AT_B, since="a.time") for name in ("congestion", "accident"))
     either = PAIRS.in_context(MODEL, "congestion", "accident", **AT_B, since="a.time")
     relations = {"Slow": slow, "Blocked": blocked.select("a.car", "b.time"), "Either": either}
-    made = [pushed_down(query).node for query in gathered(queries_of(**relations))]
+    made = [pushed_down(query, MODELS).node for query in gathered(queries_of(**relations), MODELS)]
     joins_ = [next(node for node in nodes_of(each) if isinstance(node, Join)) for each in made]
     assert joins_[0] == joins_[1] == joins_[2]
     assert look_ups_below(made[0], Join) == 2
@@ -400,6 +505,104 @@ def test_the_same_rows_in_several_contexts_are_found_once() -> None:
     assert sum(isinstance(node, AsOf) for node in whole) == 3  # one at the stream, and one for each context
 
 
+def distinct_joins(nodes: Sequence[Node]) -> int:
+    """How many joins there are that differ."""
+    return len({node for each in nodes for node in nodes_of(each) if isinstance(node, Join)})
+
+
+def with_others(number: int) -> tg.Relation:
+    """Pairs, each with a third row that is another one of each result."""
+    return PAIRS.join(C, B.segment == C.segment, B.time < C.time, C.time <= B.time + 10, C.car > number)
+
+
+@pytest.mark.parametrize(
+    ("relations", "written", "once"),
+    [
+        # Each context has pairs with rows of its own: the pairs are found once, and the filter of each goes no further.
+        (
+            lambda: [
+                with_others(number).in_context(MODEL, name, **AT_B, since="a.time")
+                for number, name in enumerate(("congestion", "accident"))
+            ],
+            3,
+            3,
+        ),
+        # All of what one of them asks for is a part of the other.
+        (lambda: [congested(PAIRS, **AT_B), THREE.in_context(MODEL, "accident", **AT_B)], 2, 2),
+        (
+            lambda: [
+                with_others(1).where(lambda r: r["a.car"] < 50).in_context(MODEL, "accident", **AT_A),
+                congested(PAIRS.rename({"b.car": "next"}), **AT_A),
+            ],
+            2,
+            2,
+        ),
+        # The largest part that both have, and not a part of that.
+        (
+            lambda: [
+                congested(THREE.where(lambda r: r["a.car"] < 50), **AT_B),
+                THREE.in_context(MODEL, "accident", **AT_B),
+            ],
+            2,
+            2,
+        ),
+    ],
+)
+def test_a_part_in_several_contexts_is_found_once(
+    relations: Callable[[], Sequence[tg.Relation]], written: int, once: int
+) -> None:
+    """As many joins differ as they do in what was written: what several read stays common to them."""
+    asked = {f"Q{number}": relation for number, relation in enumerate(relations())}
+    queries = queries_of(**asked)
+    assert distinct_joins([query.node for query in queries]) == written
+    made = [pushed_down(query, MODELS).node for query in gathered(queries, MODELS)]
+    assert distinct_joins(made) == once
+    assert [node.schema for node in made] == [query.node.schema for query in queries]
+    assert all(look_ups_below(node, Join) for node in made)
+
+
+def many(contexts: int) -> tg.ContextModel:
+    """Contexts that begin at minutes with so many cars."""
+    names = [f"c{number}" for number in range(contexts)]
+    model = tg.context_model("Many", by="segment", default="none", contexts=names)
+    for number, name in enumerate(names):
+        model = model.initiate(name, when=MINUTES.where(MINUTES.cars == number))
+    return model
+
+
+def test_a_part_of_ten_results_in_as_many_contexts_is_found_once() -> None:
+    model = many(10)
+    asked = {
+        f"Q{number}": with_others(number)
+        .in_context(model, f"c{number}", **AT_B, since="a.time")
+        .select("a.car", "c.time")
+        for number in range(10)
+    }
+    for facts in facts_of(asked):
+        assert distinct_joins([query.query.node for query in facts.queries]) == 11
+
+
+def test_rows_in_one_context_are_not_those_in_others() -> None:
+    """A result reads a part that is found once of its context and another one, and one that is so of two others."""
+    model, names = many(3), ("b.segment", "a.time", "b.time")
+    pairs, three = PAIRS.select(*names), THREE.select(*names)
+    asked = {
+        "Either": (three.union(pairs), "c0"),
+        "Three": (three, "c1"),
+        "Pairs": (pairs, "c1"),
+        "Others": (pairs, "c2"),
+    }
+    inputs = {"Minutes": [(1, 1, 0, 30.0)], "Reports": [(7, 1, at, "") for at in (5, 8)]}
+    found = tg.program(
+        **{
+            name: rows.in_context(model, context, by="segment", at="b.time", since="a.time")
+            for name, (rows, context) in asked.items()
+        }
+    ).run(inputs)
+    assert [(row["a.time"], row["b.time"]) for row in found.rows("Either")] == [(5, 8)]
+    assert [found.rows(name) for name in ("Three", "Pairs", "Others")] == [[], [], []]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -409,8 +612,12 @@ def test_the_same_rows_in_several_contexts_are_found_once() -> None:
             lambda: PAIRS.in_context(MODEL, "accident", **AT_B),
         ),
         (lambda: congested(PAIRS, **AT_B), lambda: PAIRS.in_context(MODEL, "accident", **AT_A)),
-        (lambda: congested(PAIRS, **AT_B), lambda: THREE.in_context(MODEL, "accident", **AT_B)),
         (lambda: congested(PAIRS, **AT_B), lambda: PAIRS.in_context(MODEL, "clear", **AT_B)),
+        # The pairs that one of them reads have to be in the context of the third row.
+        (
+            lambda: congested(PAIRS, **AT_B),
+            lambda: THREE.in_context(MODEL, "accident", by="c.segment", at="c.time"),
+        ),
         (lambda: congested(PAIRS, **AT_B), lambda: congested(PAIRS, **AT_B).select("a.car")),
         # Nothing goes down: what each context has is looked up at the stream.
         (lambda: congested(REPORTS), lambda: REPORTS.in_context(MODEL, "accident")),
@@ -420,7 +627,7 @@ def test_other_rows_of_several_contexts_are_found_apart(
     one: Callable[[], tg.Relation], other: Callable[[], tg.Relation]
 ) -> None:
     given = queries_of(One=one(), Other=other())
-    assert all(made is query for made, query in zip(gathered(given), given, strict=True))
+    assert all(made is query for made, query in zip(gathered(given, MODELS), given, strict=True))
 
 
 @pytest.mark.parametrize("name", NAMES)

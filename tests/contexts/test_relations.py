@@ -1,4 +1,4 @@
-"""Which contexts lie in others, and which never hold together: from the conditions of their queries."""
+"""Which contexts lie in others, overlap them, or never hold together: from the conditions of their queries."""
 
 from __future__ import annotations
 
@@ -193,7 +193,50 @@ def by_causes(context: str) -> tg.ContextModel:
     return rooms.initiate("hot", when=above(50), **cause["hot"]).terminate("hot", when=below(40), **cause["hot"])
 
 
+def warm_and_smoky() -> tg.ContextModel:
+    rooms = model("warm", "hot", "smoky").initiate("warm", when=above(30)).terminate("warm", when=below(20))
+    rooms = rooms.initiate("hot", when=above(50)).terminate("hot", when=below(40))
+    return rooms.terminate("smoky", when=READINGS.where(~READINGS.smoke))
+
+
+@pytest.mark.parametrize(
+    ("make", "overlapping"),
+    [
+        (lambda: warm_and_smoky().initiate("smoky", when=SMOKE, within="warm"), {("smoky", "warm")}),
+        # Where a context holds that lies in another one, that one does.
+        (lambda: warm_and_smoky().initiate("smoky", when=SMOKE, within=("warm", "hot")), {("smoky", "warm")}),
+        (
+            lambda: warm_and_smoky().initiate("smoky", when=SMOKE, within="hot"),
+            {("smoky", "hot"), ("smoky", "warm")},
+        ),
+        # It may begin while the other one does not hold: in a context beside, in itself, by another query.
+        (lambda: warm_and_smoky().initiate("smoky", when=SMOKE, within=("fine", "warm")), set()),
+        (lambda: warm_and_smoky().initiate("smoky", when=SMOKE, within=("smoky", "warm")), set()),
+        (
+            lambda: (
+                warm_and_smoky()
+                .initiate("smoky", when=SMOKE, within="warm")
+                .initiate("smoky", when=above(90), within="fine")
+            ),
+            set(),
+        ),
+        # What begins it ends the other one, which may begin again.
+        (lambda: warm_and_smoky().switch("smoky", when=SMOKE, within="warm"), set()),
+        # What lies in another one, or never holds with it, is said to.
+        (nested, set()),
+        (stages, set()),
+    ],
+)
+def test_contexts_that_begin_while_others_hold(
+    make: Callable[[], tg.ContextModel], overlapping: set[tuple[str, str]]
+) -> None:
+    assert make()._relations().overlapping == overlapping
+
+
 def test_they_are_told() -> None:
+    smoky = warm_and_smoky().initiate("smoky", when=SMOKE, within="hot")
+    told = "  overlaps    hot: it begins while hot holds\n              warm: it begins while warm holds\n"
+    assert told in str(smoky.explain())
     assert "  lies in     warm, wherever it holds\n" in str(nested().explain())
     assert "  apart from  hot: they never hold together\n" in str(stages().explain())
     same = model("warm", "hot").initiate("warm", when=above(30)).initiate("hot", when=above(30))
@@ -253,12 +296,13 @@ def holding(of: tg.ContextModel, rows: Rows) -> dict[tuple[int, str], list[tuple
 @pytest.mark.parametrize("seed", range(8))
 def test_no_history_refutes_what_is_said(seed: int) -> None:
     rng = random.Random(f"relations {seed}")
-    inside = apart = 0
-    for _ in range(30):
+    inside = apart = overlapping = 0
+    for _ in range(45):
         of = drawn(rng)
         found = of._relations()
         inside, apart = inside + len(found.inside), apart + len(found.apart)
-        if not found.inside and not found.apart:
+        overlapping += len(found.overlapping)
+        if not (found.inside or found.apart or found.overlapping):
             continue
         for _ in range(6):
             rows = [
@@ -271,11 +315,16 @@ def test_no_history_refutes_what_is_said(seed: int) -> None:
                     theirs = windows.get((room, around), [])
                     for began, ended in own:
                         assert any(low <= began and ended <= high for low, high in theirs), (of, rows)
+                for other in found.overlapped_by(context):
+                    for began, _ in own:
+                        theirs = windows.get((room, other), [])
+                        assert any(low < began <= high for low, high in theirs), (of, rows)
                 for other in found.apart_from(context):
                     for began, ended in own:
                         for low, high in windows.get((room, other), []):
                             assert ended <= low or high <= began, (of, rows)
     assert inside + apart > 5
+    assert overlapping
 
 
 # --- what is looked up ------------------------------------------------------------------------------------------------

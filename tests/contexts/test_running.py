@@ -19,6 +19,7 @@ from tidegate.algebra.nodes import Row
 from tidegate.algebra.semantics import evaluate, evaluate_program
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.ordered.state import SMALL
+from tidegate.runtime.ordered.transitions.partition import PartitionContexts
 from tidegate.runtime.plan import placement
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -121,6 +122,90 @@ def test_it_is_explained_and_listed(tmp_path: Path) -> None:
     listed = str(list_state(LocalStore(tmp_path)))
     assert "4 windows of contexts that hold" in listed
     assert traffic().changes.schema.names == ("segment", "context", "change", "time", "began", "speed")
+
+
+def test_values_of_windows_may_have_any_name() -> None:
+    """Also that of a column that the operator has of its own."""
+    levels = tg.stream("Levels", "k bigint, t bigint, partition string, at bigint", progress="t")
+    model = tg.context_model("Level", by="k", default="low", contexts="high")
+    kept = {"partition": levels.partition, "at": levels.at}
+    model = model.initiate("high", when=levels, values=kept)
+    begun = tg.program(Begun=model.starts("high")).run({"Levels": [(7, 1, "north", 5), (8, 2, "south", 6)]})
+    assert found(begun.rows("Begun")) == [(7, 1, "north", 5), (8, 2, "south", 6)]
+
+
+LEVELS = tg.stream("Levels", "k bigint, t bigint, level bigint, place string", progress="t")
+
+
+def levelled() -> tg.ContextModel:
+    """High from 10 on, full from 20 on in a high one, and blocked by causes."""
+    model = tg.context_model(
+        "Level", by="k", default="low", contexts=("high", "full", "blocked"), causes={"blocked": "bag"}
+    )
+    at = LEVELS.level
+    model = model.initiate("high", when=LEVELS.where(at >= 10), values={"place": LEVELS.place})
+    model = model.terminate("high", when=LEVELS.where(at < 10))
+    model = model.initiate("full", when=LEVELS.where(at >= 20), within="high")
+    model = model.switch("high", when=LEVELS.where(at == 15), within="full", values={"place": LEVELS.place})
+    model = model.initiate("blocked", when=LEVELS.where(at == 30), cause=LEVELS.place)
+    model = model.terminate("blocked", when=LEVELS.where(at == 31), cause=LEVELS.place)
+    return model.switch("low", when=LEVELS.where(at == 40), within=("high", "full"))
+
+
+def test_candidates_that_change_nothing_are_not_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, int]] = []
+    transact = PartitionContexts.transact
+
+    def noted(contexts: PartitionContexts, at: int, rows: Any) -> Any:
+        seen.append((at, len(rows)))
+        return transact(contexts, at, rows)
+
+    monkeypatch.setattr(PartitionContexts, "transact", noted)
+    changes = levelled().changes
+    with tg.program(Seen=changes.where(changes.time > -1)).session() as session:
+
+        def step(until: int, *rows: tuple[int, int, int]) -> list[tuple[int, int]]:
+            seen.clear()
+            session.push("Levels", [(k, t, level, "") for k, t, level in rows])
+            session.advance("Levels", until)
+            session.step()
+            return sorted(seen)
+
+        # Of a partition where low holds: what ends the others, and what begins full in a high one.
+        assert step(9, (1, 1, 5), (2, 2, 5), (2, 3, 12), (2, 4, 13)) == [(3, 1), (4, 1)]
+        assert step(99, *((2, 10 + n, 11) for n in range(80)), (1, 20, 5), (3, 20, 0)) == []
+        # From the first instant on at which something may change, and all of that.
+        assert step(199, (2, 110, 12), (2, 120, 12), (2, 120, 5), (2, 130, 5)) == [(120, 2), (130, 1)]
+        assert step(299, (1, 210, 30), (1, 220, 30)) == [(210, 3), (220, 3)]
+        # A cause more counts, though all that it asks for holds.
+        assert step(399, (1, 310, 30)) == [(310, 3)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_candidates_change_nothing(seed: int, tmp_path: Path) -> None:
+    """Runs of like candidates, several at an instant, against the definition; with starts from the checkpoint."""
+    rng = random.Random(f"in vain {seed}")
+    rows: list[Row] = []
+    for k in range(6):
+        at = 0
+        while at < 120:
+            level = rng.choice((5, 5, 12, 12, 15, 20, 25, 30, 31, 40))
+            for _ in range(rng.choice((1, 4, 12))):
+                rows.append((k, at, level, rng.choice(("x", "y"))))
+                at += rng.choice((0, 1, 1, 2))
+    changes = levelled().changes
+    program = tg.program(Seen=changes.where(changes.time > -1))
+    wanted = evaluate_program(program.definition, {"Levels": [*rows]})["Seen"]
+    told: list[Row] = []
+    for after, until in pairwise((-1, 0, 20, 21, 60, 90, 200)):
+        with program.session(checkpoint=tmp_path) as session:
+            own = [row for row in rows if after < row[1] <= until]  # type: ignore[operator]  # instants
+            session.push("Levels", rng.sample(own, len(own)))
+            session.advance("Levels", until)
+            session.step()
+            told = found(session.results("Seen"))
+    assert told == sorted(wanted, key=str)
+    assert {row[1] for row in told} == {"low", "high", "full", "blocked"}
 
 
 @pytest.mark.parametrize("seed", range(3))

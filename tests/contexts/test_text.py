@@ -132,6 +132,66 @@ def test_a_deriving_query_of_several_events_begins_with_the_first() -> None:
     }
 
 
+FOLLOWED = "PATTERN SEQ(PositionReport a, NOT PositionReport b) WHERE a.vid = b.vid AND "
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [
+        ("b.sec <= a.sec + 30", [(1, 40), (1, 71), (2, 10), (2, 12)]),
+        ("b.sec < a.sec + 30", [(1, 10), (1, 40), (1, 71), (2, 10), (2, 12)]),
+        ("b.sec - a.sec <= 31", [(1, 71), (2, 10), (2, 12)]),
+        ("(b.sec <= a.sec + 5 OR b.sec <= a.sec + 30)", [(1, 40), (1, 71), (2, 10), (2, 12)]),
+    ],
+)
+def test_an_event_does_not_follow(bound: str, expected: list[Row]) -> None:
+    queries = read(SAID + f"DERIVE Last(a.vid, a.sec) {FOLLOWED}{bound}")
+    reports = [report(1, 7, 10), report(1, 7, 40), report(1, 7, 71), report(2, 7, 10), report(2, 8, 12)]
+    assert rows(queries, PositionReport=reports) == {"Last": expected}
+    assert str(read(str(queries))) == str(queries)
+
+
+@pytest.mark.parametrize("contexts", ["congestion", "congestion, accident"])
+def test_what_must_not_follow_must_not_do_so_in_the_window(contexts: str) -> None:
+    """What is pending as the window ends, at 120, is discarded."""
+    queries = read(SAID + f"DERIVE Last(a.vid, a.sec) {FOLLOWED}b.sec <= a.sec + 20 CONTEXT {contexts}")
+    reports = [report(1, 7, 60), report(2, 7, 61), report(3, 7, 70), report(3, 7, 90), report(4, 7, 100)]
+    reports += [report(5, 7, 101), report(6, 7, 100), report(6, 7, 121)]
+    found = rows(queries, Minutes=MINUTE_ROWS, PositionReport=reports)
+    assert found == {"Last": [(2, 61), (3, 90), (4, 100), (6, 100)]}
+
+
+def test_what_must_not_follow_goes_by_any_event() -> None:
+    """The match is certain 20 seconds after its first event, or at its last one if that is later."""
+    text = """DERIVE Pair(a.vid, b.sec) PATTERN SEQ(PositionReport a, PositionReport b, NOT Stopped s, NOT Minutes m)
+    WHERE a.vid = b.vid AND s.sec <= a.sec + 20 AND m.sec <= b.sec AND s.place = 9 CONTEXT congestion"""
+    stops: list[Row] = [(7, 85, 9, True), (7, 91, 9, True)]
+    at = [(1, 70, 80), (2, 71, 81), (3, 64, 88), (4, 64, 84), (5, 95, 118), (6, 101, 110), (7, 100, 110)]
+    reports = [report(vid, 7, sec) for vid, *seconds in at for sec in seconds]
+    with pytest.raises(tg.QueryError, match="TG182 nothing says until when m"):
+        read(SAID + text)
+    found = rows(
+        read(SAID + text.replace(", NOT Minutes m", "").replace("m.sec <= b.sec AND ", "")),
+        Minutes=MINUTE_ROWS,
+        Stopped=stops,
+        PositionReport=reports,
+    )
+    assert found == {"Pair": [(3, 88), (4, 84), (5, 118), (7, 110)]}
+
+
+def test_a_context_begins_as_nothing_has_followed() -> None:
+    text = """MODEL Traffic BY seg CONTEXT clear, accident DEFAULT clear;
+    INITIATE CONTEXT accident PATTERN SEQ(Stopped s, NOT Stopped c)
+    WHERE NOT s.cleared AND c.cleared AND c.place = s.place AND c.sec <= s.sec + 10 CONTEXT clear;
+    TERMINATE CONTEXT accident PATTERN Stopped s WHERE s.cleared;
+    DERIVE In(r.vid, r.sec) PATTERN PositionReport r CONTEXT accident"""
+    stopped: list[Row] = [(7, 10, 1, False), (7, 15, 1, True), (7, 30, 1, False), (7, 50, 1, True), (7, 45, 2, False)]
+    reports = [report(vid, 7, sec) for vid, sec in enumerate((21, 40, 41, 50, 51, 56))]
+    # The stop at 45 lies in the accident, so that it begins none at 55.
+    found = rows(read(text), Stopped=stopped, PositionReport=reports)
+    assert found == {"In": [(2, 41), (3, 50)]}
+
+
 def test_queries_that_derive_one_event_are_united() -> None:
     one, two = (f"DERIVE In(r.vid, r.sec) PATTERN PositionReport r CONTEXT {c};" for c in ("congestion", "clear"))
     found = rows(read(MODEL + DERIVING + one + two), Minutes=MINUTE_ROWS, PositionReport=[report(1, 7, 70)] * 2)
@@ -180,7 +240,10 @@ def test_a_sequence_lies_in_one_window_of_one_of_several_contexts() -> None:
         (MODEL + "SWITCH CONTEXT congestion PATTERN Minutes m WHERE m.car > 5", "TG101 unknown attribute"),
         (MODEL + "SWITCH CONTEXT congestion PATTERN Minutes WHERE avg(cars) > 5", "TG115(.|\n)*group them in Python"),
         (MODEL + "SWITCH CONTEXT clear PATTERN SEQ(Minutes, Minutes)", "TG103 two events are called Minutes"),
-        (MODEL + "SWITCH CONTEXT clear PATTERN SEQ(Minutes m, NOT Stopped s)", "TG182 no event may follow without s"),
+        (
+            MODEL + "SWITCH CONTEXT clear PATTERN SEQ(Minutes m, NOT Stopped s)",
+            "TG182 nothing says until when s must(.|\n)*WHERE s.sec <= m.sec",
+        ),
         (MODEL + "SWITCH CONTEXT clear PATTERN NOT Stopped s", "TG182 nothing is to come"),
         (MODEL + "SWITCH CONTEXT clear PATTERN SEQ(NOT Stopped s, Minutes m)", "TG175 the absence of s would begin"),
         (MODEL + "TERMINATE CONTEXT accident PATTERN Stopped CONTEXT clear", "TG187 a query that terminates accident"),

@@ -17,6 +17,7 @@ from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.semantics import evaluate_program
+from tidegate.contexts.optimiser.filters import models_of
 from tidegate.contexts.optimiser.push_down import pushed_down
 
 MODEL = traffic()
@@ -67,8 +68,9 @@ def look_ups_below(node: Node, *, below: bool = False) -> int:
 
 
 def down(relation: tg.Relation) -> Node:
-    (query,) = (query for query in tg.program(Q=relation).definition.queries if query.name == "Q")
-    return pushed_down(query).node
+    queries = tg.program(Q=relation).definition.queries
+    (query,) = (query for query in queries if query.name == "Q")
+    return pushed_down(query, models_of(queries)).node
 
 
 @pytest.mark.parametrize(

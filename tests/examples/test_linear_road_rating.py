@@ -192,3 +192,16 @@ def test_a_search_ends_with_its_budget() -> None:
         return True
 
     assert search(passes, 8, 1, 512, lambda: 100.0 - spent) == (32, None)  # 8, 16 and 32 take 56 seconds, 64 take 64
+
+
+@pytest.mark.parametrize(("fed", "expected"), [(10.0, (32, None)), (0.0, (16, None))])
+def test_all_numbers_of_roads_are_fed_for_as_long(fed: float, expected: tuple[int, None]) -> None:
+    """8, 16 and 32 roads take 18, 26 and 42 seconds. By 26 for 16 roads alone 32 were to take 52."""
+    spent = 0.0
+
+    def passes(roads: int) -> bool:
+        nonlocal spent
+        spent += 10 + roads
+        return True
+
+    assert search(passes, 8, 1, 512, lambda: 88.0 - spent, fed) == expected

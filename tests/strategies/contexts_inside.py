@@ -50,7 +50,7 @@ class _Inside(RandomAbove):
         return {name: self.looked_up(model, *self.gathered(model)) for name in "QR"[: self.rng.choice((1, 1, 2))]}
 
     def each(self, model: tg.ContextModel) -> dict[str, tg.Relation]:
-        """The same rows, made of two relations or three, in each of some contexts."""
+        """The same rows, made of two relations or three, in each of some contexts; some beside others of their own."""
         rows, sides = self.of_two(self.rng.choice(("inner", "inner", "left", "semi", "anti", "three", "group")))
         options: dict[str, Any] = {"by": [sides[-1] + key for key in self.keys], "at": f"{sides[-1]}t"}
         if self.chance(0.6):
@@ -59,9 +59,20 @@ class _Inside(RandomAbove):
         found: dict[str, tg.Relation] = {}
         for name, context in zip("QRS", every, strict=False):
             some = (context, self.rng.choice(every)) if self.chance(0.15) else (context,)
-            inside = rows.in_context(model, *dict.fromkeys(some), **options)
+            inside = self.beside(rows, sides[-1]).in_context(model, *dict.fromkeys(some), **options)
             found[name] = inside.select(f"{sides[-1]}t") if self.chance(0.3) else inside
         return found
+
+    def beside(self, rows: tg.Relation, side: str) -> tg.Relation:
+        """The rows, those that satisfy something, or each with others that come shortly before it."""
+        style = self.rng.random()
+        if style < 0.5:
+            return rows
+        if style < 0.6:
+            return rows.where(rows[f"{side}t"] > self.rng.choice((3, 8)))
+        other, time = self.asked(self.rng.choice(self.streams)).as_("o"), rows[f"{side}t"]
+        equal = [rows[side + key] == other[key] for key in self.keys]
+        return rows.join(other, *equal, other.t <= time, time <= other.t + self.rng.choice((1, 3)))
 
     def gathered(self, model: tg.ContextModel) -> Gathered:
         rows, by = self.standing(model)

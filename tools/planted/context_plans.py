@@ -111,6 +111,12 @@ GROUP = Group(
             "",
         ),
         bug(
+            "one change that can not be keeps half of the others from it",
+            PROGRAMS,
+            "        for part in (places[:half], places[half:]):\n",
+            "        for part in (places[:half],):\n",
+        ),
+        bug(
             "a query that is an operator alone shares nothing",
             PROGRAMS,
             "query if shared.get(place, query) is query else _with_promise(shared[place], facts)",
@@ -130,6 +136,27 @@ GROUP = Group(
             "return self.changes, self.changes, self.filter.keys",
         ),
         bug(
+            "any last row before another one is a change of a context",
+            FILTERS,
+            "    if not contexts or not isinstance(model, Transitions) or not _is_by_partition(join, dict(pairs), model, contexts):\n"
+            "        return None\n",
+            "",
+            required=True,
+        ),
+        bug(
+            "what a query asks of changes itself holds during a window",
+            FILTERS,
+            "        if not said <= held or (is_default and holds(change, (), is_default=True) not in said):\n"
+            "            return None\n",
+            "",
+        ),
+        bug(
+            "the last change anywhere is one of the row's partition",
+            FILTERS,
+            "(*join.right_keys, join.right_time, join.tie) == by and join.ended",
+            "join.ended",
+        ),
+        bug(
             "the default context is one of a group",
             FILTERS,
             '    if join.how != "inner":\n        return None\n',
@@ -138,15 +165,34 @@ GROUP = Group(
         bug(
             "rows that were found in several contexts are each one's",
             GROUPING,
-            "inside = rows if {*part.contexts} == {*every[part.asked]} else part.filter.over(rows)",
-            "inside = rows",
+            "return every if {*part.contexts} == {*known.contexts} else made.over(every)",
+            "return every",
             required=True,
         ),
         bug(
             "rows of several contexts are found for each of them again",
             PUSH_DOWN,
-            "return None if _are_gathered(made, rows) else _Lowering(at_scan).of(made, rows)",
-            "return _Lowering(at_scan).of(made, rows)",
+            "return None if _are_gathered(made, rows, models) else _Lowering(models, at_scan, lambda *_: None)",
+            "return _Lowering(models, at_scan, lambda *_: None)",
+        ),
+        bug(
+            "a part of what contexts ask for is found for each of them",
+            GROUPING,
+            "    lowered_to(*found, models, at)\n    return ways\n",
+            "    at(*found)\n    return ways\n",
+        ),
+        bug(
+            "what is found once of contexts is the least that they have in common",
+            GROUPING,
+            "key=lambda item: -sum(",
+            "key=lambda item: sum(",
+        ),
+        bug(
+            "rows of some contexts are found among those of others",
+            GROUPING,
+            "if part is None or known is None or not {*part.contexts} <= {*known.contexts}:",
+            "if part is None or known is None:",
+            required=True,
         ),
         bug(
             "matches in one window are those that end in one",

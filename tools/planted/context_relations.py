@@ -133,6 +133,24 @@ GROUP = Group(
             "not isinstance(self.rows, Group) or of.issuperset(self.rows.keys)",
         ),
         bug(
+            "contexts overlap where one may begin in the other",
+            RELATIONS,
+            "all({*one.transition.within} <= within and not",
+            "all({*one.transition.within} & within and not",
+        ),
+        bug(
+            "contexts overlap where one query begins in the other",
+            RELATIONS,
+            "return all({*one.transition.within} <= within",
+            "return any({*one.transition.within} <= within",
+        ),
+        bug(
+            "a context overlaps the one that it is switched from",
+            RELATIONS,
+            " <= within and not one.may_end(around) for one",
+            " <= within for one",
+        ),
+        bug(
             "a context is apart from those in which its queries stand",
             RELATIONS,
             "                if not excluded and not self._ends_as(one, other):\n",

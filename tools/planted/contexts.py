@@ -10,6 +10,7 @@ OPERATOR = "runtime/ordered/transitions/operator.py"
 LOOK_UP = "algebra/dsl/contexts/look_up.py"
 MODEL = "contexts/model.py"
 STANDING = "contexts/standing.py"
+READER = "contexts/text/reader.py"
 SUSPENSION = "runtime/inspect/suspension.py"
 FINDINGS = "contexts/findings.py"
 PARTITIONS = "analysis/state/window_partitions.py"
@@ -83,8 +84,8 @@ GROUP = Group(
         bug(
             "a transition is seen by those of its own instant",
             OPERATOR,
-            "for (of, at), together in itertools.groupby(candidates, key=lambda row: row[:2])\n",
-            "for (of, at, _), together in itertools.groupby(candidates, key=lambda row: row[:3])\n",
+            "for (of, at), together in itertools.groupby(_in_order(candidates), key=lambda row: row[:2])\n",
+            "for (of, at, _), together in itertools.groupby(_in_order(candidates), key=lambda row: row[:3])\n",
             required=True,
         ),
         bug(
@@ -119,12 +120,49 @@ GROUP = Group(
             "                pass",
         ),
         bug("a switch to the default begins it", PARTITION, "if context == default:\n                continue", "if False:\n                continue"),
+        bug(
+            "candidates are judged by what was held before the batch",
+            OPERATOR,
+            'candidates.join(firsts, on=PARTITION).filter(pl.col("at") >= pl.col("first")).drop("first")',
+            "candidates.filter(pl.Series(may_change))",
+            required=True,
+        ),
+        bug(
+            "a cause more of what holds is in vain",
+            PARTITION,
+            'np.array([action == "initiate" for action in self.actions]) & held',
+            'np.array([action == "initiate" or not of for action, of in zip(self.actions, held, strict=True)])',
+        ),
+        bug(
+            "contexts of partitions in which nothing changes are forgotten",
+            OPERATOR,
+            "pl.concat([before.rows.filter(~may_change), _kept(node, contexts)])",
+            "_kept(node, contexts)",
+        ),
         bug("within is not asked", PARTITION, "            if not inside:\n                continue\n", ""),
         bug(
             "a match begins at its row",
             OPERATOR,
             "pl.min_horizontal(time, pl.col(node.since).fill_null(time))",
             "time",
+        ),
+        bug(
+            "what is pending as a window ends is found",
+            READER,
+            "(len(contexts) > 1 or events[-1][0].absent)",
+            "len(contexts) > 1",
+        ),
+        bug(
+            "a match is certain at its last event, whatever must not follow",
+            READER,
+            "return joined.with_(**{_CERTAIN: certain}), _CERTAIN",
+            "return joined, ends[-1]",
+        ),
+        bug(
+            "what must not follow must not do so after the last event, though it goes by another one",
+            READER,
+            "            limit = earliest(limit, other)\n",
+            "            limit = other\n",
         ),
         bug(
             "a change passes by a key of its candidate",

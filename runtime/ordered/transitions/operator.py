@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -16,6 +16,7 @@ from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.transitions import OPEN
+from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.columns import polars_schema, polars_type
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Family, Tables
@@ -51,14 +52,19 @@ class TransitionsOperator(KeptRowsOperator):
         state.ready()
         partitions, places = state.read_by(rows, ticks(until))
         before = state.extract(partitions)
-        contexts = _opened(node, before)
-        candidates = _in_order(node, rows.with_columns(pl.Series(PARTITION, places)))
+        candidates = _from_first_change(node, before, _candidates(node, rows, places))
+        is_changing = np.zeros(len(partitions), dtype=np.bool_)
+        is_changing[candidates.get_column(PARTITION).to_numpy()] = True
+        may_change = pl.Series(is_changing[before.rows.get_column(PARTITION).to_numpy()], dtype=pl.Boolean)
+        contexts = _opened(node, np.flatnonzero(is_changing), before.rows.filter(may_change))
         changes = [
             (of, change)
-            for (of, at), together in itertools.groupby(candidates, key=lambda row: row[:2])
+            for (of, at), together in itertools.groupby(_in_order(candidates), key=lambda row: row[:2])
             for change in contexts[of].transact(at, [(row[2], row[3], row[4], row[5:]) for row in together])
         ]
-        left = KeptExtract(partitions, _kept(node, contexts), np.full(len(partitions), NO_LOOK))
+        kept = pl.concat([before.rows.filter(~may_change), _kept(node, contexts)])
+        kept = kept.sort(PARTITION, maintain_order=True)
+        left = KeptExtract(partitions, kept, np.full(len(partitions), NO_LOOK))
         keys = state.partitions.rows(partitions[[of for of, _ in changes]]).select(node.keys) if node.keys else None
         return replace(self, made=(before, left)), _result(node, keys, [change for _, change in changes])
 
@@ -109,35 +115,60 @@ def _columns(node: Transitions) -> dict[str, pl.DataType]:
     return {"context": pl.Int64(), "began": pl.Int64(), "cause": cause, "count": pl.Int64(), **carried}
 
 
-def _opened(node: Transitions, before: KeptExtract) -> list[PartitionContexts]:
-    """What holds in each of the partitions."""
-    contexts = [PartitionContexts(_rules(node)) for _ in before.partitions]
-    for place, context, began, cause, count, *carried in before.rows.iter_rows():
+def _from_first_change(node: Transitions, before: KeptExtract, candidates: pl.DataFrame) -> pl.DataFrame:
+    """The candidates from the first instant on, in each partition, at which one may change what holds there.
+
+    A candidate of which no context holds changes nothing, nor does the initiation of a context that goes on, unless it
+    adds a cause. So up to the first one that is neither each finds what was held before all of them.
+    """
+    rules, places = _rules(node), candidates.get_column(PARTITION).to_numpy()
+    holds = np.zeros((len(before.partitions), len(rules.names)), dtype=np.bool_)
+    holds[before.rows.get_column(PARTITION).to_numpy(), before.rows.get_column("context").to_numpy()] = True
+    holds[:, rules.default] = False
+    holds[:, rules.default] = ~holds.any(axis=1)
+    numbers = candidates.get_column("number").to_numpy()
+    goes_on = rules.in_vain[numbers] & holds[places, np.array(rules.targets)[numbers]]
+    may_change = (holds[places] & rules.stands[numbers]).any(axis=1) & ~goes_on
+    if may_change.all():
+        return candidates
+    first = pl.col("at").min().alias("first")
+    firsts = candidates.filter(pl.Series(may_change)).group_by(PARTITION).agg(first)
+    return candidates.join(firsts, on=PARTITION).filter(pl.col("at") >= pl.col("first")).drop("first")
+
+
+def _opened(node: Transitions, places: Int64Array, rows: pl.DataFrame) -> dict[int, PartitionContexts]:
+    """What holds in the partitions at these places, of which these rows are kept."""
+    contexts = {place: PartitionContexts(_rules(node)) for place in places.tolist()}
+    for place, context, began, cause, count, *carried in rows.iter_rows():
         contexts[place].add((context, began, cause, count, (*carried,)))
     return contexts
 
 
-def _in_order(node: Transitions, rows: pl.DataFrame) -> list[tuple[Any, ...]]:
-    """Candidates by partition and time, in the order in which they initiate: partition, time, number, since, cause and
-    what is carried.
+def _candidates(node: Transitions, rows: pl.DataFrame, places: Int64Array) -> pl.DataFrame:
+    """Rows as candidates: place of the partition, time, number, since, cause and what is carried, by names of their
+    own.
     """
     time = pl.col(node.time)
     since = time if node.since is None else pl.min_horizontal(time, pl.col(node.since).fill_null(time))
     cause = pl.lit(None, pl.Int64()) if node.cause is None else pl.col(node.cause)
-    read = rows.select(
-        PARTITION,
+    return rows.select(
+        pl.Series(PARTITION, places),
         time.alias("at"),
         pl.col(node.number).alias("number"),
         since.alias("since"),
         cause.alias("cause"),
         *(pl.col(name).alias(f"row {name}") for name in node.carried),
     )
-    order = [PARTITION, "at", "number", *(f"row {name}" for name in node.carried)]
-    return read.sort(order, nulls_last=False).rows()
 
 
-def _kept(node: Transitions, contexts: Sequence[PartitionContexts]) -> pl.DataFrame:
-    rows = [(place, *row[:4], *row[4]) for place, one in enumerate(contexts) for row in one.kept()]
+def _in_order(candidates: pl.DataFrame) -> list[tuple[Any, ...]]:
+    """Candidates by partition and time, in the order in which they initiate."""
+    carried = (name for name in candidates.columns if name.startswith("row "))
+    return candidates.sort([PARTITION, "at", "number", *carried], nulls_last=False).rows()
+
+
+def _kept(node: Transitions, contexts: Mapping[int, PartitionContexts]) -> pl.DataFrame:
+    rows = [(place, *row[:4], *row[4]) for place, one in contexts.items() for row in one.kept()]
     return pl.DataFrame(rows, schema={PARTITION: pl.Int64(), **_columns(node)}, orient="row")
 
 

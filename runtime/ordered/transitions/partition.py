@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from tidegate.algebra.evaluation import key_of
 from tidegate.algebra.ordered.transitions.definition import END, START
 from tidegate.algebra.ordered.transitions.node import Transitions
@@ -38,7 +40,10 @@ class Change(NamedTuple):
 
 
 class Rules:
-    """The transitions of a node by their numbers, with contexts as numbers."""
+    """The transitions of a node by their numbers, with contexts as numbers.
+
+    `stands` says of each in which contexts it stands, `in_vain` whether it changes nothing where its target goes on.
+    """
 
     def __init__(self, node: Transitions) -> None:
         places = {context.name: place for place, context in enumerate(node.contexts)}
@@ -50,6 +55,11 @@ class Rules:
         self.one_cause = [transition.one_cause for transition in node.transitions]
         self.held_by = [context.held_by for context in node.contexts]
         self.nothing = (None,) * len(node.carried)
+        self.stands = np.zeros((len(self.within), len(self.names)), dtype=np.bool_)
+        for number, within in enumerate(self.within):
+            self.stands[number, within] = True
+        held = [self.held_by[target] == "transition" for target in self.targets]
+        self.in_vain = np.array([action == "initiate" for action in self.actions]) & held
 
 
 class PartitionContexts:
