@@ -11,6 +11,7 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
+from tidegate.runtime.eval.aggregates.look_back import looks_up
 from tidegate.runtime.eval.aggregates.partials import final, merge
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.filters import holds_throughout, kept, mask_of, where
@@ -80,7 +81,7 @@ def common_parts(
         hears = None if announce is None else partial(announce, demands[number].query)
         return evaluate(part.node, read[number], ready, first=part.first, announce=hears)
 
-    return compute_common(demands, compute)
+    return compute_common(demands, looks_up, compute)
 
 
 def increment(

@@ -148,7 +148,7 @@ class _Evaluation:
 
     def group(self, node: Group) -> pl.DataFrame:
         lookback = look_back(node)
-        if lookback is None or any((self.place, part) in self.ready for part in (node.input, lookback.join)):
+        if lookback is None or (self.place, lookback.join) in self.ready:
             return _grouped(node, self.pieces(node.input))
         left = self.evaluate(lookback.join.left)
         right = self.evaluate(lookback.join.right)

@@ -112,6 +112,11 @@ def look_back(group: Group) -> LookBack | None:
     return found if None not in sides and is_one_slice(parts.ranges, found.both) else None
 
 
+def looks_up(group: Group) -> bool:
+    """Whether a grouping is one of what each left row looks up."""
+    return look_back(group) is not None
+
+
 def _terms(aggregate: Aggregate) -> tuple[Term, ...]:
     return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
 

@@ -134,14 +134,9 @@ class _Evaluation:
         return NamedFrame(frame, columns)
 
     def _look_back(self, node: Group) -> LookBack | None:
-        """The grouping as one of what left rows look up by keys that are keys of the group: then rows that have these
-        keys alike are all of a group's.
-        """
-        found = look_back(node)
-        if found is None or any((self._place, part) in self._ready for part in (node.input, found.join)):
-            return None
-        keys = [equality.left for equality in found.parts.equalities]
-        return found if keys and {*keys} <= {*map(Attr, node.keys)} else None
+        """The grouping as one of what left rows look up, unless the join is there."""
+        found = _by_shares(node)
+        return None if found is None or (self._place, found.join) in self._ready else found
 
     def _looked_back(self, found: LookBack) -> NamedFrame:
         """What left rows look up, share by share of the keys, without a list of the pairs (decision 33)."""
@@ -194,6 +189,20 @@ class _Evaluation:
     def _difference(self, left: NamedFrame, right: NamedFrame) -> NamedFrame:
         condition = reduce(and_, [col(c).eqNullSafe(col(right.columns[name])) for name, c in left.columns.items()])
         return NamedFrame(left.narrowed().join(right.narrowed(), condition, "left_anti"), left.columns)
+
+
+def looks_up(group: Group) -> bool:
+    """Whether a grouping has what left rows look up, share by share of the keys."""
+    return _by_shares(group) is not None
+
+
+def _by_shares(node: Group) -> LookBack | None:
+    """The grouping as one of what left rows look up by keys that are keys of the group: then rows that have these keys
+    alike are all of a group's.
+    """
+    found = look_back(node)
+    keys = [] if found is None else [equality.left for equality in found.parts.equalities]
+    return found if keys and {*keys} <= {*map(Attr, node.keys)} else None
 
 
 def _shared_out(rows: NamedFrame, keys: Sequence[Term], schema: Schema, shares: int) -> DataFrame:
