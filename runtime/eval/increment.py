@@ -11,7 +11,7 @@ import polars as pl
 
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
-from tidegate.runtime.eval.aggregates.look_back import looks_up
+from tidegate.runtime.eval.aggregates.look_back_form import looks_up
 from tidegate.runtime.eval.aggregates.partials import final, merge
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.filters import holds_throughout, kept, mask_of, where

@@ -106,7 +106,7 @@ def _shares(plan: Plan, query: QueryPlan) -> list[tuple[Node, list[str]]]:
     """What the query computes together with others, and the names of those."""
     if not query.common:
         return []
-    from tidegate.runtime.eval.aggregates.look_back import looks_up  # which loads Polars
+    from tidegate.runtime.eval.aggregates.look_back_form import looks_up  # which loads Polars
 
     return list(sharers(plan.queries, query, looks_up))
 

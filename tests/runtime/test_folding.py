@@ -29,7 +29,7 @@ from tidegate.runtime.engines.embedded.steps import rewriting
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark import executor
 from tidegate.runtime.eval.aggregates.fold_rows import folded
-from tidegate.runtime.eval.aggregates.look_back import look_back
+from tidegate.runtime.eval.aggregates.look_back_form import look_back
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.state.segments import read_segments

@@ -18,7 +18,7 @@ from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards
 from tidegate.runtime.engines.spark.workers import WriteTarget
 from tidegate.runtime.eval import increment as embedded
 from tidegate.runtime.eval import relational
-from tidegate.runtime.eval.aggregates.look_back import looks_up
+from tidegate.runtime.eval.aggregates.look_back_form import looks_up
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins.ranges import join_frames
 from tidegate.runtime.plan.sharding import buffer_keys
@@ -40,7 +40,7 @@ def lowered() -> Plan:
     return (
         tg.program(
             **queries(ByKey=True),
-            Again=p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(top=tg.max(p.other)),
+            Again=p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(top=tg.max(p.one - p.other)),
             Other=other.group_by(k=other.k, w=tg.ceil(other.t, 10)).agg(n=tg.count(), top=tg.max(other.one)),
         )
         .explain()

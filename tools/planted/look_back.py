@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 LOOK_BACK = "runtime/eval/aggregates/look_back.py"
+FORM = "runtime/eval/aggregates/look_back_form.py"
 RANGES = "runtime/eval/joins/ranges.py"
 BANDS = "runtime/eval/joins/bands.py"
 SLICES = "runtime/eval/aggregates/slices.py"
@@ -88,7 +89,7 @@ GROUP = Group(
         ),
         bug(
             "what padding has is left out",
-            LOOK_BACK,
+            FORM,
             '    if join.kind == "left" and not all(isinstance(term, Attr) for term in of_right):\n',
             "    if False:\n",
         ),
@@ -157,6 +158,30 @@ GROUP = Group(
             LOOK_BACK,
             "        running = np.maximum.accumulate(groups * (count + 1) + in_order)\n",
             "        running = np.maximum.accumulate(in_order)\n",
+        ),
+        bug(
+            "of padded rows a key of the right side is that of the left one",
+            FORM,
+            'equal = {} if source.kind == "left" else {one.right',
+            "equal = {one.right",
+        ),
+        bug(
+            "of a looking row any value that is found has all partners",
+            FORM,
+            "return replace(self.plain, equalities=(*self.plain.equalities, *found))",
+            "return self.plain",
+        ),
+        bug(
+            "an attribute that is not read always has a value",
+            LOOK_BACK,
+            "    for term in look_back.checked:\n",
+            "    for term in look_back.checked[:0]:\n",
+        ),
+        bug(
+            "a row in no pair needs its values",
+            LOOK_BACK,
+            "    except EvaluationError:  # perhaps",
+            "    except ZeroDivisionError:  # perhaps",
         ),
     ),
 )

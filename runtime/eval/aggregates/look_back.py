@@ -1,40 +1,39 @@
 """Aggregates of what each row looks up before an instant, without a list of the pairs: one pass in order of time.
 
-A grouping by attributes of the left side of a join needs of each left row the partial results over its partners. Where
-these are adjacent rows of a group in some order, they are running partial results, or those of a few blocks of rows: n
-log n for n rows, where one key of n rows has n² pairs. Partial results then merge as ever.
+A grouping by what the rows of one side of a join have needs of each of them the partial results over its partners
+(`look_back_form`). Where these are adjacent rows of a group in some order, they are running partial results, or those
+of a few blocks of rows: n log n for n rows, where one key of n rows has n² pairs. Partial results then merge as ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from enum import Enum
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, Literal, assert_never
 
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.functions.aggregates import Aggregate, Form, Function
-from tidegate.algebra.nodes import Group, Join, Project
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.functions.aggregates import Form
+from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Attr, Lit, Term, attributes_of
-from tidegate.algebra.typed.operations import resolve
-from tidegate.algebra.types import BIGINT
+from tidegate.algebra.terms import Term, attributes_of
 from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
+from tidegate.runtime.eval.aggregates.look_back_form import LookBack, Side, reads_alone
 from tidegate.runtime.eval.aggregates.pairs import product_of_doubles, running_doubles
 from tidegate.runtime.eval.aggregates.partials import final, lifted, merge
 from tidegate.runtime.eval.aggregates.slices import different_of, doubles_of, greatest_of
-from tidegate.runtime.eval.joins.bands import is_one_slice
+from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.joins.ranges import Slices, slices_of
+from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.aggregate_states import State, states
-from tidegate.runtime.plan.join_parts import JoinParts, join_parts
 
 #: Rows of both sides multiplied, up to which pairs are listed.
 LISTED: Final = 1 << 16
+#: So many times as many pairs as combinations of left rows and values there have to be, for these to be looked up.
+WORTH: Final = 4
 _HALF: Final = 2**32
-_BEST: Final = (Form.LEAST, Form.GREATEST, Form.EARLIEST, Form.LATEST)
 #: High halves of integer sums below this have a sum that fits.
 _MOST: Final = 2**62
 #: Binary digits by which sums of doubles are smaller where one is beyond all doubles on the way: more than numbers of
@@ -42,119 +41,21 @@ _MOST: Final = 2**62
 _SMALLER: Final = 64
 
 
-class Side(Enum):
-    """What an aggregate reads of a pair. Of `BOTH` one gives the argument, the other the order."""
-
-    LEFT = "left"
-    RIGHT = "right"
-    BOTH = "both"
-
-
-@dataclass(frozen=True)
-class LookBack:
-    """A grouping of a join that can be computed left row by left row. `sides` says what each aggregate reads: those
-    that count rows read the left side.
-    """
-
-    group: Group
-    join: Join
-    parts: JoinParts
-    sides: tuple[Side, ...]
-
-    @property
-    def both(self) -> Schema:
-        return Schema((*self.join.left.schema.attributes, *self.join.right.schema.attributes))
-
-    @cached_property
-    def merged(self) -> Group:
-        """The grouping of what left rows yield: of how many different values partners have, the most counts."""
-        most = (
-            replace(one, function=Function.MAX, argument=Lit(0, BIGINT)) if one.entry.form is Form.DISTINCT else one
-            for one in self.group.aggregates
-        )
-        return Group(self.group.input, self.group.keys, tuple(most))
-
-    @cached_property
-    def of_left(self) -> Group:
-        """What is needed of left rows, aggregate by aggregate."""
-        return Group(self.join.left, self.group.keys, self._reading(Side.LEFT))
-
-    @cached_property
-    def of_right(self) -> Group:
-        """What is needed of right rows, aggregate by aggregate."""
-        return Group(self.join.right, (), self._reading(Side.RIGHT))
-
-    def _reading(self, side: Side) -> tuple[Aggregate, ...]:
-        right = set(self.join.right.schema)
-        chosen: list[Aggregate] = []
-        for aggregate, reads in zip(self.group.aggregates, self.sides, strict=True):
-            if reads is side:
-                chosen.append(aggregate)
-            elif reads is Side.BOTH:
-                (term,) = (term for term in _terms(aggregate) if _reads(term, right) == (side is Side.RIGHT))
-                latest = term == aggregate.by and aggregate.entry.form is Form.LATEST
-                chosen.append(Aggregate(aggregate.name, Function.MAX if latest else Function.MIN, term))
-        return tuple(chosen)
-
-
-@lru_cache(maxsize=1024)
-def look_back(group: Group) -> LookBack | None:
-    """The grouping as one of what each left row looks up; None where it is none."""
-    join = group.input.input if isinstance(group.input, Project) else group.input
-    if not isinstance(join, Join) or join.kind not in ("inner", "left"):
-        return None
-    parts = join_parts(join.condition, join.left.schema, join.right.schema)
-    # A condition on the pair, or a range of another term, leaves partners that are not adjacent in any order.
-    if parts.rest or not set(group.keys) <= set(join.left.schema):
-        return None
-    sides = [_side(aggregate, join) for aggregate in group.aggregates]
-    found = LookBack(group, join, parts, tuple(side for side in sides if side is not None))
-    return found if None not in sides and is_one_slice(parts.ranges, found.both) else None
-
-
-def looks_up(group: Group) -> bool:
-    """Whether a grouping is one of what each left row looks up."""
-    return look_back(group) is not None
-
-
-def _terms(aggregate: Aggregate) -> tuple[Term, ...]:
-    return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
-
-
-def _reads(term: Term, names: set[str]) -> bool:
-    """Whether a term reads these attributes, and no others."""
-    return bool(attributes_of(term)) and attributes_of(term) <= names
-
-
-def _side(aggregate: Aggregate, join: Join) -> Side | None:
-    """What an aggregate reads; None where it cannot be computed left row by left row.
-
-    Of padded rows an attribute is NULL and adds nothing; another term could have a value.
-    """
-    terms, form, right = _terms(aggregate), aggregate.entry.form, set(join.right.schema)
-    if form in (Form.SKETCH, Form.WHOLE) or any(resolve(term, join.schema).fallible for term in terms):
-        return None
-    of_right = [term for term in terms if _reads(term, right)]
-    if not all(attributes_of(term) <= set(join.left.schema) for term in terms if term not in of_right):
-        return None
-    if join.kind == "left" and not all(isinstance(term, Attr) for term in of_right):
-        return None
-    if not of_right:
-        return None if form is Form.DISTINCT else Side.LEFT
-    return Side.RIGHT if len(of_right) == len(terms) else Side.BOTH
-
-
 def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
-    """The result of the grouping; None where pairs are better listed, as there are few of them, or values so large that
-    their sums have to be added up one by one.
+    """The result of the grouping, of the rows of both sides of the join as it stands in the tree; None where pairs are
+    better listed, as there are few of them, values so large that their sums have to be added up one by one, or a term
+    that has no value for some row.
     """
     if left.height * right.height <= LISTED:
         return None
-    slices = slices_of(left, right, look_back.both, look_back.parts)
-    if slices is None:
+    try:
+        sides = _sides(look_back, *((right, left) if look_back.mirrored else (left, right)))
+    except EvaluationError:  # perhaps of a row that is in no pair
         return None
-    rows = lifted(look_back.of_left, left)
-    running = _Running(slices, lifted(look_back.of_right, slices.right), rows.select(look_back.group.keys))
+    if sides is None:
+        return None
+    rows, found_rows, slices = sides
+    running = _Running(slices, found_rows, rows.select(look_back.group.keys))
     columns = {key: rows[key] for key in look_back.group.keys}
     of_left, of_right = iter(states(look_back.of_left)), iter(states(look_back.of_right))
     padded = look_back.join.kind == "left"
@@ -169,7 +70,9 @@ def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) ->
             case Side.BOTH:
                 own, found = rows[next(of_left).column("v")], running.best(next(of_right))[0]
                 known = np.asarray(own.is_not_null() & found.is_not_null())
-                found_by = state.aggregate.by is not None and _reads(state.aggregate.by, set(slices.right.columns))
+                found_by = state.aggregate.by is not None and reads_alone(
+                    state.aggregate.by, set(look_back.join.right.schema)
+                )
                 both = (found, own) if found_by else (own, found)
                 values = [_where(known, column) for column in both]
             case _:
@@ -182,7 +85,45 @@ def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) ->
         return None
     if not padded:
         partials = partials.filter(pl.Series(slices.sizes > 0))
-    return final(look_back.merged, merge(look_back.merged, partials))
+    result = final(look_back.merged, merge(look_back.merged, partials))
+    results = look_back.asked.schema.names[len(look_back.keys) :]
+    return result.select(*(pl.col(column).alias(key) for key, column in look_back.keys.items()), *results)
+
+
+def _sides(
+    look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame, Slices] | None:
+    """The keys and states of left rows, the states of right ones, and which of these each left row looks up.
+    `EvaluationError` where a term has no value for a row, be it in a pair or not.
+    """
+    both = look_back.both
+    for term in look_back.checked:
+        side = left if attributes_of(term) <= set(look_back.join.left.schema) else right
+        evaluated(side, compile_term(term, both))
+    left = _with_values(left, look_back.added, both)
+    beside = _beside_found(look_back, left, right) if look_back.found else left
+    slices = None if beside is None else slices_of(beside, right, both, look_back.parts)
+    if beside is None or slices is None:
+        return None
+    return lifted(look_back.of_left, beside), lifted(look_back.of_right, slices.right), slices
+
+
+def _with_values(rows: pl.DataFrame, terms: Mapping[str, Term], schema: Schema) -> pl.DataFrame:
+    """Rows with further columns."""
+    return rows.with_columns(compile_term(term, schema).alias(name) for name, term in terms.items()) if terms else rows
+
+
+def _beside_found(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
+    """Each left row beside each combination of values that are found in right rows; None where these are so many that
+    there are hardly more pairs.
+    """
+    slices = slices_of(left, right, look_back.both, look_back.plain)
+    if slices is None:
+        return None
+    values = _with_values(right, look_back.found, look_back.both).select(list(look_back.found)).unique()
+    if left.height * values.height * WORTH > int(slices.sizes.sum()):
+        return None
+    return left.join(values, how="cross")
 
 
 def _nested(group: Group, rows: pl.DataFrame, slices: Slices) -> bool:
