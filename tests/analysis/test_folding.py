@@ -210,6 +210,15 @@ def test_an_argument_of_a_padded_row_tells_classes_apart() -> None:
     assert [one.aggregate.name for one in found.classes.payload] == ["most"]
 
 
+def test_an_argument_that_is_null_of_a_padded_row_is_payload() -> None:
+    """As a sum of some of the rows is: a condition on a padded row is not true."""
+    found = looked_up(SAME, p.t <= o.t, how="left", some=tg.sum(p.v, filter=p.v > 3), rows=tg.count(filter=p.v > 3))
+    assert str(found) == f"keys(P by k) + {NOW.format('P')}"
+    assert [one.aggregate.name for one in found.classes.payload] == ["some", "rows"]
+    found = looked_up(SAME, p.t <= o.t, how="left", unknown=tg.count(filter=p.v.is_null()))
+    assert "v" in str(found).partition("+")[0]
+
+
 def test_conditions_on_data_tell_classes_apart_and_of_a_rows_own_instants_the_truth_value_does() -> None:
     found = looked_up(SAME, p.t <= o.t, p.v <= o.qty, p.t <= p.u)
     assert str(found) == f"keys(P by k, v, t <= u) + {NOW.format('P')}"

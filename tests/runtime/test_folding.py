@@ -89,6 +89,12 @@ TWICE = (
 QUERIES: Mapping[str, tuple[Any, Mapping[str, int]]] = {
     "the latest price": (LATEST, {"P#0": KEYS}),
     "running totals": (TOTALS, {"P#0": KEYS}),
+    "totals of some rows of a look-up": (
+        o.left_join(p, SAME, PAST)
+        .group_by(o.k, o.t)
+        .agg(s=tg.sum(p.v, filter=p.v > 2), some=tg.count(filter=p.v > 2), far=tg.max(tg.when(p.v < 4, p.v))),
+        {"P#0": KEYS},
+    ),
     "two look-ups multiply": (TWICE, {"P#0": KEYS, "Z#0": KEYS}),
     "one stream looked up twice": (
         o.join(p, SAME, PAST)

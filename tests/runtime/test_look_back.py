@@ -35,6 +35,8 @@ LEFT, RIGHT = stream("L", values=("k", "x")), stream("R", ("t", "u"), ("k", "v")
 RIGHT_FUNCTIONS = (Function.COUNT, Function.SUM, Function.TRY_SUM, Function.AVG, Function.MIN, Function.MAX)
 LEFT_FUNCTIONS = (Function.COUNT, Function.MIN, Function.MAX, Function.SUM, Function.AVG, Function.TRY_SUM)
 ENDS = (Function.FIRST, Function.LAST)
+#: A value of some right rows alone.
+SOME = call("if", lt("r.t", Lit(4, BIGINT)), Attr("r.v"), Lit(None, BIGINT))
 
 
 def condition(rng: random.Random) -> Term:
@@ -79,7 +81,7 @@ def aggregates(rng: random.Random) -> tuple[Aggregate, ...]:
             case 7 | 8:
                 made.append(Aggregate(name, Function.COUNT_DISTINCT, Attr(rng.choice(("r.v", "r.v", "r.u", "l.x")))))
             case 1:
-                made.append(Aggregate(name, rng.choice(RIGHT_FUNCTIONS), Attr(rng.choice(("r.v", "r.t")))))
+                made.append(Aggregate(name, rng.choice(RIGHT_FUNCTIONS), rng.choice((Attr("r.v"), Attr("r.t"), SOME))))
             case 2:
                 made.append(Aggregate(name, rng.choice(LEFT_FUNCTIONS), Attr("l.x")))
             case 3:
@@ -345,6 +347,7 @@ def test_what_a_look_back_is_not() -> None:
         assert (look_back_form.look_back(Group(joined, ("l.t",), (many,))) is None) == (reads == "l.x")
     padded = call("coalesce", Attr("r.v"), Lit(7, BIGINT))
     assert look_back_form.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, padded),))) is None
+    assert look_back_form.look_back(Group(joined, ("l.t",), (Aggregate("s", Function.SUM, SOME),))) is not None
 
 
 def test_left_values_that_are_too_large_to_multiply_are_added_up() -> None:

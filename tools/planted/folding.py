@@ -189,7 +189,7 @@ GROUP = Group(
         bug(
             "an argument of a padded row is payload",
             CLASSES,
-            "    return part if sink.timed or isinstance(part, Attr) else None\n",
+            "    return part if sink.timed or is_null_of_nulls(part, sink.row) else None\n",
             "    return part\n",
         ),
         bug(

@@ -90,7 +90,7 @@ GROUP = Group(
         bug(
             "what padding has is left out",
             FORM,
-            '    if join.kind == "left" and not all(isinstance(term, Attr) for term in of_right):\n',
+            '    if join.kind == "left" and not all(is_null_of_nulls(term, join.schema) for term in of_right):\n',
             "    if False:\n",
         ),
         bug(

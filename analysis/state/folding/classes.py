@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from tidegate.algebra.evaluation import is_null_of_nulls
 from tidegate.algebra.formulas import Compare, Comparison, Shift, TemporalTerm, Var, term_variables
 from tidegate.algebra.functions.aggregates import Aggregate, Stored
 from tidegate.algebra.nodes import Difference, Distinct, Group, Join
@@ -170,12 +171,12 @@ def payload_of(aggregate: Aggregate, term: Term, sink: Step) -> Term | None:
     """An argument, or an order, of an aggregate as a term over the row, where the row alone gives it and partial
     results merge.
 
-    Where a left join pads the row, only an attribute is NULL for sure: another term may have a value of NULLs.
+    Where a left join pads the row, it has to be NULL of NULLs, as an attribute is: another term may have a value.
     """
     if aggregate.entry.stored is not Stored.PARTIAL or not reads_alone(term, sink.held):
         return None
     (part,) = own_parts(term, sink.held)
-    return part if sink.timed or isinstance(part, Attr) else None
+    return part if sink.timed or is_null_of_nulls(part, sink.row) else None
 
 
 def _dominance(region: Region, x: str, settled: Collection[Literal]) -> Dominance | None:

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Final
 
+from tidegate.algebra.evaluation import is_null_of_nulls
 from tidegate.algebra.functions.aggregates import Aggregate, Form, Function
 from tidegate.algebra.nodes import Group, Imbed, Join, Project, Rename, Scan
 from tidegate.algebra.schema import Attribute, Schema, StreamDef, unused_mark
@@ -211,8 +212,8 @@ def _looked_up(over: _OverJoin, *, mirrored: bool) -> LookBack | None:
     if not all(reads_alone(term, set(right.schema)) for term in found.values()):
         return None
     checked = tuple(term for term in over.checked if term not in added.values())
-    of_right = set() if source.kind == "left" else set(right.schema)
-    if not all(attributes_of(term) <= set(left.schema) or attributes_of(term) <= of_right for term in checked):
+    others = [term for term in checked if not attributes_of(term) <= set(left.schema)]
+    if not all(_has_no_more_values(term, source, right.schema) for term in others):
         return None
     columns = [Attribute(name, term_type(term, both)) for name, term in made.items()]
     looking = Scan(StreamDef("looking", Schema((*left.schema.attributes, *columns)), static=True))
@@ -222,6 +223,11 @@ def _looked_up(over: _OverJoin, *, mirrored: bool) -> LookBack | None:
         return None
     group = Group(join, tuple(dict.fromkeys(keys.values())), over.aggregates)
     return LookBack(over.group, source, mirrored, group, join, parts, keys, added, found, checked, tuple(sides))
+
+
+def _has_no_more_values(term: Term, join: Join, right: Schema) -> bool:
+    """Whether a term has a value for each row of the join if it has one for each right row: padded rows have, too."""
+    return reads_alone(term, set(right)) and (join.kind == "inner" or is_null_of_nulls(term, join.schema))
 
 
 def _columns(terms: Mapping[str, Term], own: set[str], mark: str) -> tuple[dict[str, str], dict[str, Term]]:
@@ -251,7 +257,7 @@ def reads_alone(term: Term, names: set[str]) -> bool:
 def _side(aggregate: Aggregate, join: Join) -> Side | None:
     """What an aggregate reads; None where it cannot be computed left row by left row.
 
-    Of padded rows an attribute is NULL and adds nothing; another term could have a value.
+    Of padded rows an attribute is NULL and adds nothing, and so does a term that is NULL of NULLs.
     """
     terms, form, right = _terms(aggregate), aggregate.entry.form, set(join.right.schema)
     if form in (Form.SKETCH, Form.WHOLE):
@@ -259,7 +265,7 @@ def _side(aggregate: Aggregate, join: Join) -> Side | None:
     of_right = [term for term in terms if reads_alone(term, right)]
     if not all(attributes_of(term) <= set(join.left.schema) for term in terms if term not in of_right):
         return None
-    if join.kind == "left" and not all(isinstance(term, Attr) for term in of_right):
+    if join.kind == "left" and not all(is_null_of_nulls(term, join.schema) for term in of_right):
         return None
     if not of_right:
         return None if form is Form.DISTINCT else Side.LEFT
