@@ -802,6 +802,45 @@ def test_what_the_analysis_allows_and_the_runtime_does_not_is_said_by_name() -> 
         assert all(why in one["not_folded"] for one in occurrences)
         assert occurrences
         assert "unbounded" in str(explained.report)
+        assert f"  not folded  {occurrences[0]['occurrence']}" in str(explained.report)
+        assert why in str(explained.report)
+
+
+def test_what_stands_against_folding_is_told_with_what_does_not() -> None:
+    """As what is said then folds."""
+    pairs, padded = o.join(p, SAME, PAST), o.left_join(p, SAME, PAST)
+    squared = p.with_(x=p.v * p.v)
+    before = (o.k == squared.k, squared.t <= o.t)
+    mends: dict[str, tuple[Any, list[Any]]] = {
+        "compute it before the join: p.with_(x=p.v * p.v)": (
+            padded.group_by(o.k, o.t).agg(s=tg.sum(p.v * p.v)),
+            [
+                joined.group_by(o.k, o.t).agg(s=tg.sum(squared.x))
+                for joined in (o.join(squared, *before), o.left_join(squared, *before))
+            ],
+        ),
+        "such as x.try_mul(y), in the place of o.qty * p.v": (
+            pairs.group_by(o.k, o.t).agg(s=tg.sum(o.qty * p.v)),
+            [pairs.group_by(o.k, o.t).agg(s=tg.sum(o.qty.try_mul(p.v)))],
+        ),
+        "approx_quantile keeps a sketch": (
+            pairs.group_by(o.k, o.t).agg(m=tg.median(p.v)),
+            [pairs.group_by(o.k, o.t).agg(m=tg.approx_quantile(p.v, 0.5))],
+        ),
+        "leave its instant out of the keys": (
+            pairs.group_by(o.k, o.t, since=p.t).agg(n=tg.count()),
+            [pairs.group_by(o.k, o.t).agg(since=tg.max(p.t), n=tg.count())],
+        ),
+        "aggregate t by itself": (
+            pairs.group_by(o.k, o.t).agg(age=tg.min(o.t - p.t)),
+            [pairs.group_by(o.k, o.t).agg(since=tg.max(p.t))],
+        ),
+    }
+    for hint, (query, mended) in mends.items():
+        assert hint in " ".join(note.hint for note in tg.program(R=query).notes())
+        for said in mended:
+            (facts,) = tg.program(R=said).facts.queries
+            assert [one.folds for one in facts.occurrences if one.stream.name == "P"] == [True], hint
 
 
 @pytest.mark.parametrize("function", TABLE, ids=lambda function: function.value)

@@ -99,7 +99,7 @@ GROUP = Group(
         bug(
             "group keys tell no classes apart",
             CLASSES,
-            '        reads += _of_attributes(sink.held, sink.node.keys, "the group key")\n',
+            '        reads += _of_attributes(sink.held, sink.node.keys, "the group key", mend)\n',
             "",
         ),
         bug(
