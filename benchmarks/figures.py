@@ -82,7 +82,7 @@ LOOK_BACK = (
     "greatest three",
 )
 LOOK_BACK_KEYS = (1_000, 100_000)
-LOOK_BACK_NATIVE = ("sessions", "windows that hop", "first of each key")
+LOOK_BACK_NATIVE = ("sessions", "windows that hop", "first of each key", "greatest three")
 #: Rows on either side of a look-up of one key, and how the last row before is asked for.
 ONE_KEY = 16_000
 ONE_KEY_FORMS = ("as-of join", "left join and last")

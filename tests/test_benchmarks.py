@@ -49,6 +49,7 @@ from benchmarks.figures import (
     DECLARED,
     END,
     LOOK_BACK,
+    LOOK_BACK_NATIVE,
     MERGED,
     ONE_KEY_FORMS,
     PAIRS,
@@ -515,6 +516,22 @@ def test_the_papers_page_has_the_tables_that_are_made(capsys: pytest.CaptureFixt
 
 def _titles(text: str) -> set[str]:
     return {line for line in text.splitlines() if line.startswith("### ")}
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.parametrize("query", LOOK_BACK_NATIVE)
+def test_what_native_streaming_has_a_word_for_means_the_same(query: str, tmp_path: Path, spark: SparkSession) -> None:
+    from benchmarks import look_back_spark
+
+    rows, keys, files = 20_000, 100, tmp_path / "files"
+    write_files(files, look_back_spark.events(rows, keys), 8)
+    (tmp_path / "work").mkdir()
+    made = [
+        way(spark, query, rows, keys, files, str(tmp_path / "work"))[1]
+        for way in (look_back_spark.tidegate, look_back_spark.native)
+    ]
+    assert look_back_spark.equal(query, *made)
 
 
 @pytest.mark.spark
