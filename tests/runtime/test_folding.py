@@ -466,7 +466,13 @@ def write(place: Path, numbers: range) -> None:
                 os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))
 
 
-def go_on(place: Path, spark: SparkSession | None, driver_bytes: int | None = None, **options: Any) -> None:
+def go_on(
+    place: Path,
+    spark: SparkSession | None,
+    driver_bytes: int | None = None,
+    shard_bytes: int | None = None,
+    **options: Any,
+) -> None:
     """What is in the directories, on an engine, with results in files."""
     sources = {name: tg.parquet(place / name, per_batch=1, delay=12) for name in "OPZ"}
     given: dict[str, Any] = {
@@ -479,7 +485,7 @@ def go_on(place: Path, spark: SparkSession | None, driver_bytes: int | None = No
         with BOTH.session(**given) as session:
             session.process()
     else:
-        BOTH.start(spark, driver_bytes=driver_bytes, shard_bytes=driver_bytes, **given).awaitTermination()
+        BOTH.start(spark, driver_bytes=driver_bytes, shard_bytes=shard_bytes, **given).awaitTermination()
 
 
 def written(place: Path) -> list[pl.DataFrame]:
@@ -488,20 +494,24 @@ def written(place: Path) -> list[pl.DataFrame]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("driver_bytes", [None, pytest.param(0, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("driver_bytes", "shard_bytes"),
+    [(None, None), (0, None), pytest.param(0, 0, marks=pytest.mark.long)],
+    ids=["in the driver", "in workers", "as DataFrames"],
+)
 def test_a_folded_run_goes_on_with_the_other_engine(
-    driver_bytes: int | None, tmp_path: Path, spark: SparkSession
+    driver_bytes: int | None, shard_bytes: int | None, tmp_path: Path, spark: SparkSession
 ) -> None:
     for end, engine in ((6, None), (9, spark), (15, None), (20, spark)):
         write(tmp_path, range(end))
-        go_on(tmp_path, engine, driver_bytes)
+        go_on(tmp_path, engine, driver_bytes, shard_bytes)
     write(tmp_path / "whole", range(20))
     go_on(tmp_path / "whole", None, folding="off")
     wanted = written(tmp_path / "whole")
     assert all(frame.height > 30 for frame in wanted)
     assert all(one.equals(other) for one, other in zip(written(tmp_path), wanted, strict=True))
     state = list_state(LocalStore(tmp_path / "state"))
-    if driver_bytes is None:
+    if shard_bytes is None:
         assert all(one.rows <= 4 * KEYS + 24 for one in state.buffers)
 
 
@@ -519,7 +529,7 @@ def test_on_spark_rows_that_follow_an_empty_batch_of_a_pack_are_read(
 
     monkeypatch.setattr(executor, "read_segments", after_nothing)
     write(tmp_path, range(9))
-    go_on(tmp_path, spark, 0)
+    go_on(tmp_path, spark, 0, 0)
     write(tmp_path / "whole", range(9))
     go_on(tmp_path / "whole", None)
     wanted = written(tmp_path / "whole")
