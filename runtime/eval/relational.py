@@ -149,16 +149,16 @@ class _Evaluation:
 
     def group(self, node: Group) -> pl.DataFrame:
         lookback, first = look_back(node), self.place
-        if lookback is None or (first, lookback.source) in self.ready:
+        if lookback is None or any((first, join) in self.ready for join in lookback.joins):
             return _grouped(node, self.pieces(node.input))
-        join = lookback.source
-        left, second = self.evaluate(join.left), self.place
-        right = self.evaluate(join.right)
-        rows = looked_back(lookback, left, right)
-        if rows is not None:
-            return rows
-        ready = {**self.ready, (first, join.left): left, (second, join.right): right}
-        return _grouped(node, replace(self, ready=ready, place=first).pieces(node.input))
+        ready = dict(self.ready)
+        inputs = []
+        for input_ in lookback.inputs:
+            place = self.place
+            inputs.append(self.evaluate(input_))
+            ready[place, input_] = inputs[-1]
+        rows = looked_back(lookback, inputs)
+        return _grouped(node, replace(self, ready=ready, place=first).pieces(node.input)) if rows is None else rows
 
 
 def _grouped(group: Group, pieces: Iterator[pl.DataFrame]) -> pl.DataFrame:

@@ -14,8 +14,8 @@ from tidegate.runtime.plan.steps import CommonPart, Leaf, Progress, QueryPlan
 T = TypeVar("T")
 #: Parts of a tree that are computed already, by the place of their first leaf.
 Ready = dict[tuple[int, Node], T]
-#: Whether a grouping of a join looks partners up without a list of the pairs: then nobody has these for it.
-LooksUp = Callable[[Group], bool]
+#: Whether a grouping looks partners up, and needs no rows of a join below it for that.
+LooksUp = Callable[[Group, Join], bool]
 
 
 def find_common(trees: Sequence[tuple[Node, tuple[Leaf, ...]]]) -> list[tuple[CommonPart, ...]]:
@@ -30,8 +30,9 @@ def _parts(
     node: Node, leaves: tuple[Leaf, ...], first: int, numbers: dict[object, int], group: Group | None = None
 ) -> Iterator[CommonPart]:
     place = first
-    above = node if isinstance(node, Group) else group if isinstance(node, Project | Rename | Imbed) else None
-    for child in children(node):
+    for number, child in enumerate(children(node)):
+        goes_on = isinstance(node, Project | Rename | Imbed) or (isinstance(node, Join) and number == 0)
+        above = node if isinstance(node, Group) else group if goes_on else None
         yield from _parts(child, leaves, place, numbers, above)
         place += len(occurrences(child))
     if not isinstance(node, Scan | Select | Project | Rename | Imbed):
@@ -42,7 +43,11 @@ def _parts(
 
 def _listed(query: QueryPlan, looks_up: LooksUp) -> list[CommonPart]:
     """The common parts of a query whose rows it needs one by one."""
-    return [part for part in query.common if part.group is None or not looks_up(part.group)]
+    return [
+        part
+        for part in query.common
+        if part.group is None or not isinstance(part.node, Join) or not looks_up(part.group, part.node)
+    ]
 
 
 def sharers(queries: Sequence[QueryPlan], query: QueryPlan, looks_up: LooksUp) -> Iterator[tuple[Node, list[str]]]:

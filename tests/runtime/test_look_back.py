@@ -21,7 +21,7 @@ from tidegate.algebra.nodes import Group, Imbed, Join, JoinKind, Node, Project, 
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import Row, bags_equal
 from tidegate.algebra.semantics import evaluate as meaning
-from tidegate.algebra.terms import Attr, Lit, Term, call, conjunction, rename_attributes
+from tidegate.algebra.terms import Attr, Lit, Term, attributes_of, call, conjunction, rename_attributes
 from tidegate.algebra.types import BIGINT, DOUBLE, INT64_MAX, INT64_MIN, STRING
 from tidegate.runtime.eval.aggregates import look_back, look_back_form, partials
 from tidegate.runtime.eval.columns import polars_schema
@@ -105,13 +105,13 @@ def kinds(node: Group) -> Iterator[str]:
     yield "all"
     found = look_back_form.look_back(node)
     assert found is not None
-    between = {limit.left_first for limit in found.parts.ranges} == {False, True}
+    between = {limit.left_first for limit in found.looks[0].parts.ranges} == {False, True}
     distinct = any(one.function is Function.COUNT_DISTINCT for one in node.aggregates)
     if between:
         yield "between two limits"
     if distinct:
         yield "different values between two limits" if between else "different values"
-    if look_back_form.Side.BOTH in found.sides:
+    if any(reads.side is look_back_form.Side.BOTH for reads in found.reads):
         yield "both sides"
 
 
@@ -215,10 +215,10 @@ def test_a_look_back_is_known_however_it_is_written(shard: int) -> None:
                 name
                 for name, met in (
                     ("all", True),
-                    ("mirrored", used.mirrored),
+                    ("the right side looks", used.looking == 1),
                     ("computed keys", bool(used.added)),
-                    ("values of the other side", bool(used.found)),
-                    ("left", used.join.kind == "left"),
+                    ("values of the other side", bool(used.looks[0].found)),
+                    ("padded", used.looks[0].padded),
                 )
                 if met
             )
@@ -229,6 +229,81 @@ def test_a_look_back_is_known_however_it_is_written(shard: int) -> None:
     assert ways["all"] > 60, ways
     assert min(ways.values()) > 4, ways
     assert len(ways) == 5, ways
+
+
+SAME_AND_BEFORE = conjunction((eq("l.k", "r.k"), le("r.t", "l.t")))
+THIRD = stream("Q", values=("k", "w"))
+
+
+def of_several(rng: random.Random) -> Group:
+    """What rows look up on two sides, mostly by conditions that do not depend on each other."""
+    kinds: tuple[JoinKind, ...] = ("inner", "left")
+    rows: Node = Join(scan(LEFT, "l"), scan(RIGHT, "r"), condition(rng), rng.choice(kinds))
+    if rng.random() < 0.3:
+        rows = Project(rows, tuple(name for name in rows.schema if rng.random() < 0.95 or name != "r.u"))
+    parts: list[Term] = [eq("l.k", "q.k")] if rng.random() < 0.8 else []
+    if rng.random() < 0.15:
+        parts.append(eq("r.k", "q.k"))
+    if rng.random() < 0.9:
+        parts.append(rng.choice((le("q.t", "l.t"), lt("q.t", plus("l.t", 2)), le("l.t", "q.t"))))
+    rows = Join(rows, scan(THIRD, "q"), conjunction(parts), rng.choice(kinds))
+    made = list(aggregates(rng))
+    made.append(Aggregate("of q", rng.choice(RIGHT_FUNCTIONS), rng.choice((Attr("q.w"), Attr("q.t")))))
+    if rng.random() < 0.5:
+        made.append(Aggregate("last of q", rng.choice(ENDS), Attr("q.w"), Attr(rng.choice(("q.t", "l.x")))))
+    made = [one for one in made if all(name in rows.schema for name in read_by(one))]
+    return Group(rows, rng.choice((("l.t",), ("l.t", "l.k"), ("l.k",), ("r.k", "l.t"), ("q.k", "l.x"))), tuple(made))
+
+
+def read_by(aggregate: Aggregate) -> set[str]:
+    return {name for term in (aggregate.argument, aggregate.by) if term is not None for name in attributes_of(term)}
+
+
+@pytest.mark.parametrize("shard", range(2))
+def test_several_sides_are_looked_up_apart(shard: int) -> None:
+    ways: Counter[str] = Counter()
+    for seed in range(shard, 1000, 2):
+        rng = random.Random(seed)
+        node = of_several(rng)
+        rows = {"L": rows_of(rng, 1), "R": rows_of(rng, 2), "Q": rows_of(rng, 1)}
+        with (
+            patch.object(look_back, "LISTED", -1),
+            patch.object(look_back, "_MOST", rng.choice((2**62, 2**62, 20))),
+            patch.object(ranges, "PAIRS_PER_ROW", 0),
+            patch.object(look_back, "final", wraps=partials.final) as finished,
+        ):
+            found = evaluate(node, as_frames(node, rows))
+        used = look_back_form.look_back(node)
+        if finished.called and used is not None:
+            padded = ", ".join("padded" if look.padded else "inner" for look in used.looks)
+            ways[padded] += 1
+        assert found.columns == list(node.schema.names)
+        wanted = meaning(node, rows)
+        assert bags_equal(found.rows(), wanted), f"seed {seed}: {node}\n{rows}\n{found.rows()}\n{wanted}"
+    of_two = [ways[f"{one}, {other}"] for one in ("padded", "inner") for other in ("padded", "inner")]
+    assert min(of_two) > 4, ways
+    assert ways["padded"] + ways["inner"] > 4, ways
+
+
+def test_what_is_found_on_several_sides_lists_no_pairs() -> None:
+    count = 3_000
+    rows: Node = Join(scan(LEFT, "l"), scan(RIGHT, "r"), SAME_AND_BEFORE, "inner")
+    rows = Join(rows, scan(THIRD, "q"), conjunction((eq("l.k", "q.k"), le("q.t", "l.t"))), "left")
+    last = [Aggregate(f"{x} by {by}", Function.LAST, Attr(x), Attr(by)) for x, by in (("r.v", "r.t"), ("q.w", "q.t"))]
+    total = Aggregate("total", Function.SUM, Attr("r.v"))
+    node = Group(rows, ("l.k", "l.t"), (Aggregate("n", Function.COUNT), *last, total))
+    columns = {"t": range(count), "k": [0] * count}
+    frames = (
+        pl.DataFrame(columns | {"x": range(count)}),
+        pl.DataFrame(columns | {"u": range(count), "v": [1] * count}).select("t", "u", "k", "v"),
+        pl.DataFrame(columns | {"w": range(count)}),
+    )
+    with patch.object(ranges, "_expanded", side_effect=AssertionError("pairs are listed")):
+        found = evaluate(node, dict(enumerate(frames))).sort("l.t")
+    t = pl.Series(range(count))
+    assert found["n"].to_list() == ((t + 1) ** 2).to_list()
+    assert found["total"].to_list() == ((t + 1) ** 2).to_list()
+    assert found["q.w by q.t"].to_list() == list(range(count))
 
 
 def test_a_key_of_the_right_side_is_none_of_a_padded_row() -> None:
@@ -267,7 +342,6 @@ def many(form: Node) -> dict[int, pl.DataFrame]:
     return {i: ones if one.name == "L" else others for i, one in enumerate(occurrences(form))}
 
 
-SAME_AND_BEFORE = conjunction([eq("l.k", "r.k"), le("r.t", "l.t")])
 FORMS: dict[str, Node] = {
     "other names": Group(
         Rename(
@@ -618,8 +692,8 @@ def test_spark_looks_back_without_pairs_where_keys_are_keys_of_the_group(spark: 
     for seed in range(60):
         rng = random.Random(seed)
         node = query(rng)
-        found = look_back_form.look_back(node)
-        is_by_key = found is not None and bool(found.plain.equalities) and "l.k" in node.keys
+        found = look_back_form.look_back(node, at_most=1)
+        is_by_key = found is not None and bool(found.looks[0].plain.equalities) and "l.k" in node.keys
         if not is_by_key and rng.random() < 0.9:
             continue
         rows = {"L": rows_of(rng, 1), "R": rows_of(rng, 2)}

@@ -51,8 +51,8 @@ GROUP = Group(
         bug(
             "a join is made for all that look up in it",
             COMMON_PLAN,
-            "[part for part in query.common if part.group is None or not looks_up(part.group)]",
-            "list(query.common)",
+            "not isinstance(part.node, Join) or not looks_up(part.group, part.node)",
+            "True",
         ),
     ),
 )

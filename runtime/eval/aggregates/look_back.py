@@ -7,7 +7,9 @@ of a few blocks of rows: n log n for n rows, where one key of n rows has n² pai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, assert_never
 
@@ -33,6 +35,8 @@ from tidegate.runtime.plan.aggregate_states import State, states
 LISTED: Final = 1 << 16
 #: So many times as many pairs as combinations of left rows and values there have to be, for these to be looked up.
 WORTH: Final = 4
+#: Rows of joins up to which it is counted how many there are.
+_MOST_ROWS: Final = 2**62
 _HALF: Final = 2**32
 #: High halves of integer sums below this have a sum that fits.
 _MOST: Final = 2**62
@@ -41,71 +45,108 @@ _MOST: Final = 2**62
 _SMALLER: Final = 64
 
 
-def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
-    """The result of the grouping, of the rows of both sides of the join as it stands in the tree; None where pairs are
-    better listed, as there are few of them, values so large that their sums have to be added up one by one, or a term
-    that has no value for some row.
+def looked_back(look_back: LookBack, inputs: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
+    """The result of the grouping, of the rows of all inputs; None where the rows of joins are better listed, as there
+    are few of them, values so large that their sums have to be added up one by one, or a term that has no value for
+    some row.
     """
-    if left.height * right.height <= LISTED:
+    if math.prod(rows.height for rows in inputs) <= LISTED:
         return None
+    others = [rows for place, rows in enumerate(inputs) if place != look_back.looking]
     try:
-        sides = _sides(look_back, *((right, left) if look_back.mirrored else (left, right)))
+        sides = _sides(look_back, inputs[look_back.looking], others)
     except EvaluationError:  # perhaps of a row that is in no pair
         return None
     if sides is None:
         return None
-    rows, found_rows, slices = sides
-    running = _Running(slices, found_rows, rows.select(look_back.group.keys))
+    rows, looked_up = sides
+    keys = rows.select(look_back.group.keys)
+    running = [_Running(slices, found, keys) for found, slices in looked_up]
+    times = [
+        np.maximum(slices.sizes, 1) if look.padded else slices.sizes
+        for look, (_, slices) in zip(look_back.looks, looked_up, strict=True)
+    ]
+    every = _product(times)
+    if every is None:
+        return None
     columns = {key: rows[key] for key in look_back.group.keys}
-    of_left, of_right = iter(states(look_back.of_left)), iter(states(look_back.of_right))
-    padded = look_back.join.kind == "left"
-    times = np.maximum(slices.sizes, 1) if padded else slices.sizes
-    for state, side in zip(states(look_back.merged), look_back.sides, strict=True):
+    of_left, of_right = iter(states(look_back.of_left)), [iter(states(group)) for group in look_back.of_right]
+    for state, reads in zip(states(look_back.merged), look_back.reads, strict=True):
         values: list[pl.Series] | None
-        match side:
+        match reads.side:
             case Side.RIGHT:
-                values = running.states(next(of_right))
+                own = next(of_right[reads.look])
+                values = running[reads.look].states(own)
+                if values is not None and len(times) > 1:
+                    made = pl.DataFrame(dict(zip(own.columns, values, strict=True)))
+                    rest = _product([one for place, one in enumerate(times) if place != reads.look])
+                    values = None if rest is None else _weighted(own, made, rest, running[0].several)
             case Side.LEFT:
-                values = _weighted(next(of_left), rows, times, running.several)
+                values = _weighted(next(of_left), rows, every, running[0].several)
             case Side.BOTH:
-                own, found = rows[next(of_left).column("v")], running.best(next(of_right))[0]
-                known = np.asarray(own.is_not_null() & found.is_not_null())
-                found_by = state.aggregate.by is not None and reads_alone(
-                    state.aggregate.by, set(look_back.join.right.schema)
-                )
-                both = (found, own) if found_by else (own, found)
-                values = [_where(known, column) for column in both]
+                one, other = rows[next(of_left).column("v")], running[reads.look].best(next(of_right[reads.look]))[0]
+                known = np.asarray(one.is_not_null() & other.is_not_null())
+                right = set(look_back.looks[reads.look].right.schema)
+                found_by = state.aggregate.by is not None and reads_alone(state.aggregate.by, right)
+                values = [_where(known, column) for column in ((other, one) if found_by else (one, other))]
             case _:
-                assert_never(side)
+                assert_never(reads.side)
         if values is None:
             return None
         columns |= dict(zip(state.columns, values, strict=True))
-    partials = pl.DataFrame(columns)
-    if look_back.merged != look_back.group and not _nested(look_back.group, rows, slices):
-        return None
-    if not padded:
-        partials = partials.filter(pl.Series(slices.sizes > 0))
+    some = every > 0
+    for (_, slices), different in zip(looked_up, _different(look_back), strict=True):
+        if different and not _nested(look_back.group, rows, slices, some):
+            return None
+    partials = pl.DataFrame(columns).filter(pl.Series(some))
     result = final(look_back.merged, merge(look_back.merged, partials))
     results = look_back.asked.schema.names[len(look_back.keys) :]
     return result.select(*(pl.col(column).alias(key) for key, column in look_back.keys.items()), *results)
 
 
-def _sides(
-    look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame
-) -> tuple[pl.DataFrame, pl.DataFrame, Slices] | None:
-    """The keys and states of left rows, the states of right ones, and which of these each left row looks up.
-    `EvaluationError` where a term has no value for a row, be it in a pair or not.
+def _product(times: Sequence[Int64Array]) -> Int64Array | None:
+    """How many rows of the joins each looking row is in, given its partners on each side, or 1; None where all are more
+    than can be counted.
     """
-    both = look_back.both
-    for term in look_back.checked:
-        side = left if attributes_of(term) <= set(look_back.join.left.schema) else right
-        evaluated(side, compile_term(term, both))
-    left = _with_values(left, look_back.added, both)
-    beside = _beside_found(look_back, left, right) if look_back.found else left
-    slices = None if beside is None else slices_of(beside, right, both, look_back.parts)
-    if beside is None or slices is None:
+    if functools.reduce(np.multiply, (one.astype(np.float64) for one in times)).sum() >= _MOST_ROWS:
         return None
-    return lifted(look_back.of_left, beside), lifted(look_back.of_right, slices.right), slices
+    return functools.reduce(np.multiply, times)
+
+
+def _different(look_back: LookBack) -> list[bool]:
+    """Of which of the sides that are looked up different values are counted."""
+    counted = {
+        reads.look
+        for aggregate, reads in zip(look_back.group.aggregates, look_back.reads, strict=True)
+        if aggregate.entry.form is Form.DISTINCT
+    }
+    return [number in counted for number in range(len(look_back.looks))]
+
+
+def _sides(
+    look_back: LookBack, left: pl.DataFrame, rights: Sequence[pl.DataFrame]
+) -> tuple[pl.DataFrame, list[tuple[pl.DataFrame, Slices]]] | None:
+    """The keys and states of looking rows, and of each side that is looked up its states, and which of these each
+    looking row has. `EvaluationError` where a term has no value for a row, be it in a row of the joins or not.
+    """
+    every = look_back.schema
+    for term in look_back.checked:
+        names = attributes_of(term)
+        side = next((right for right in rights if names and names <= set(right.columns)), left)
+        evaluated(side, compile_term(term, every))
+    left = _with_values(left, look_back.added, every)
+    if look_back.looks[0].found:
+        beside = _beside(look_back, left, rights[0])
+        if beside is None:
+            return None
+        left = beside
+    looked_up = []
+    for look, right, group in zip(look_back.looks, rights, look_back.of_right, strict=True):
+        slices = slices_of(left, right, every, look.parts, always=len(rights) > 1)
+        if slices is None:
+            return None
+        looked_up.append((lifted(group, slices.right), slices))
+    return lifted(look_back.of_left, left), looked_up
 
 
 def _with_values(rows: pl.DataFrame, terms: Mapping[str, Term], schema: Schema) -> pl.DataFrame:
@@ -113,24 +154,27 @@ def _with_values(rows: pl.DataFrame, terms: Mapping[str, Term], schema: Schema) 
     return rows.with_columns(compile_term(term, schema).alias(name) for name, term in terms.items()) if terms else rows
 
 
-def _beside_found(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
+def _beside(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
     """Each left row beside each combination of values that are found in right rows; None where these are so many that
     there are hardly more pairs.
     """
-    slices = slices_of(left, right, look_back.both, look_back.plain)
+    (look,) = look_back.looks
+    slices = slices_of(left, right, look_back.schema, look.plain)
     if slices is None:
         return None
-    values = _with_values(right, look_back.found, look_back.both).select(list(look_back.found)).unique()
+    values = _with_values(right, look.found, look_back.schema).select(list(look.found)).unique()
     if left.height * values.height * WORTH > int(slices.sizes.sum()):
         return None
     return left.join(values, how="cross")
 
 
-def _nested(group: Group, rows: pl.DataFrame, slices: Slices) -> bool:
-    """Whether of the left rows of each group one has all partners of the others: so it has all that are different."""
+def _nested(group: Group, rows: pl.DataFrame, slices: Slices, counted: BoolArray) -> bool:
+    """Whether of the left rows of each group that are `counted` one has all partners of the others: so it has all that
+    are different.
+    """
     start, stop = pl.col("\0start"), pl.col("\0stop")
     slices_alone = pl.DataFrame({"\0start": slices.start, "\0stop": slices.stop, "\0": 0})
-    some = slices_alone.with_columns(rows[key] for key in group.keys).filter(start < stop)
+    some = slices_alone.with_columns(rows[key] for key in group.keys).filter(pl.Series(counted)).filter(start < stop)
     most = (stop - start).max() == stop.max() - start.min()
     return bool(some.group_by("\0", *group.keys).agg(most.alias("\0most"))["\0most"].all())
 
@@ -158,6 +202,8 @@ def _weighted(
             product, rest = product_of_doubles(values, times.astype(np.float64))
             if (np.isinf(product) & np.isfinite(values)).any() and several():
                 return None
+            lost = part["comp"].fill_null(0.0).to_numpy()
+            rest += np.where(np.isfinite(lost), lost, 0.0) * times
             present = np.asarray(part["sum"].is_not_null())
             sums = [_where(present, pl.Series(column)) for column in (product, rest)]
         case _:
@@ -276,6 +322,9 @@ class _Running:
         maximum is that of the group.
         """
         count = self.rows.height
+        if not count:  # beside sides that have rows
+            nothing = self.rows.clear(len(self.slices.start))
+            return [nothing[column] for column in state.columns]
         ranks = self.ranks(state)
         in_order, groups, ends = ranks[self.slices.order], self.slices.groups, self.slices.stop - 1
         if self.ends is None:

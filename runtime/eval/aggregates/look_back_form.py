@@ -2,12 +2,12 @@
 
 Between grouping and join there may be names, new attributes and projections: what these make is put into the keys and
 the aggregates, so that they read attributes of the join. The looking side is then the left one, whichever it is in the
-tree, and has the keys as columns.
+tree, and has the keys as columns. Of joins one on another the left side of the first may look up all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -15,7 +15,7 @@ from typing import Final
 
 from tidegate.algebra.evaluation import is_null_of_nulls
 from tidegate.algebra.functions.aggregates import Aggregate, Form, Function
-from tidegate.algebra.nodes import Group, Imbed, Join, Project, Rename, Scan
+from tidegate.algebra.nodes import Group, Imbed, Join, JoinKind, Node, Project, Rename, Scan
 from tidegate.algebra.schema import Attribute, Schema, StreamDef, unused_mark
 from tidegate.algebra.terms import Attr, Lit, Param, Term, attributes_of, rename_attributes, substitute, subterms
 from tidegate.algebra.typed.operations import resolve, term_type
@@ -25,48 +25,73 @@ from tidegate.runtime.plan.join_parts import Equality, JoinParts, join_parts
 
 #: Parts of a term that is made of others, up to which it is looked at: attributes that are made of each other double.
 _LARGEST: Final = 200
+#: Sides that are looked up at most: each is a term of the product that an aggregate is multiplied by.
+MOST_LOOKS: Final = 8
+_KINDS: Final[tuple[JoinKind, ...]] = ("inner", "left")
 
 
 class Side(Enum):
-    """What an aggregate reads of a pair. Of `BOTH` one gives the argument, the other the order."""
+    """What an aggregate reads of a row of the join. Of `BOTH` one gives the argument, the other the order."""
 
     LEFT = "left"
     RIGHT = "right"
     BOTH = "both"
 
 
-@dataclass(frozen=True)
-class LookBack:
-    """A grouping of a join that can be computed looking row by looking row.
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """The sides that an aggregate reads: the looking one, a side that is looked up by its number, or both."""
 
-    `asked` is the grouping as it stands in the tree, `source` the join below it; `mirrored`: its right side looks.
-    `group` is the same over `join`, whose left side looks; `keys` has by key the column there. Columns `added` are made
-    of the looking row, `found` of right rows: where there are such, a looking row stands beside each combination of
-    their values. `checked` are terms over one side that pairs are asked for and that may have no value. `sides` says
-    what each aggregate reads: those that count rows read the left side.
+    side: Side
+    look: int = 0
+
+
+@dataclass(frozen=True)
+class Look:
+    """A side that is looked up. `found` are values of its rows beside each of which a looking row stands; `padded`: a
+    looking row without partners stays.
     """
 
-    asked: Group
-    source: Join
-    mirrored: bool
-    group: Group
-    join: Join
+    right: Node
     plain: JoinParts
-    keys: Mapping[str, str]
-    added: Mapping[str, Term]
+    padded: bool
     found: Mapping[str, Term]
-    checked: tuple[Term, ...]
-    sides: tuple[Side, ...]
-
-    @property
-    def both(self) -> Schema:
-        return Schema((*self.join.left.schema.attributes, *self.join.right.schema.attributes))
 
     @cached_property
     def parts(self) -> JoinParts:
-        """The parts of the condition, with the values that are found in right rows: groups take NULL as equal."""
+        """The parts of the condition, with the values that are found: groups take NULL as equal."""
         found = (Equality(Attr(name), term, null_safe=True) for name, term in self.found.items())
         return replace(self.plain, equalities=(*self.plain.equalities, *found))
+
+
+@dataclass(frozen=True)
+class LookBack:
+    """A grouping of joins that can be computed looking row by looking row.
+
+    `asked` is the grouping as it stands in the tree, `joins` the joins below it from the outermost on, whose rows
+    nobody needs, and `inputs` what these are made of, of which the `looking` one looks up the others, `looks`. `group`
+    is the same over rows that begin with those of `left`, the looking ones; `keys` has by key the column there, columns
+    `added` are made of the looking row. `checked` are terms over one side that may have no value, for which rows of the
+    joins are asked. `reads` says what each aggregate reads: those that count rows read the looking side.
+    """
+
+    asked: Group
+    joins: tuple[Join, ...]
+    inputs: tuple[Node, ...]
+    looking: int
+    group: Group
+    left: Node
+    looks: tuple[Look, ...]
+    keys: Mapping[str, str]
+    added: Mapping[str, Term]
+    checked: tuple[Term, ...]
+    reads: tuple[Reads, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """All attributes that terms read."""
+        sides = (self.left, *(look.right for look in self.looks))
+        return Schema(tuple(attribute for side in sides for attribute in side.schema.attributes))
 
     @property
     def key_terms(self) -> frozenset[Term]:
@@ -84,47 +109,69 @@ class LookBack:
 
     @cached_property
     def of_left(self) -> Group:
-        """What is needed of left rows, aggregate by aggregate."""
-        return Group(self.join.left, self.group.keys, self._reading(Side.LEFT))
+        """What is needed of looking rows, aggregate by aggregate."""
+        return Group(self.left, self.group.keys, self._of(Side.LEFT, range(len(self.looks))))
 
     @cached_property
-    def of_right(self) -> Group:
-        """What is needed of right rows, aggregate by aggregate."""
-        return Group(self.join.right, (), self._reading(Side.RIGHT))
+    def of_right(self) -> tuple[Group, ...]:
+        """What is needed of the rows of each side that is looked up, aggregate by aggregate."""
+        return tuple(Group(look.right, (), self._of(Side.RIGHT, (number,))) for number, look in enumerate(self.looks))
 
-    def _reading(self, side: Side) -> tuple[Aggregate, ...]:
-        right = set(self.join.right.schema)
+    def _of(self, side: Side, looks: Collection[int]) -> tuple[Aggregate, ...]:
         chosen: list[Aggregate] = []
-        for aggregate, reads in zip(self.group.aggregates, self.sides, strict=True):
-            if reads is side:
+        for aggregate, reads in zip(self.group.aggregates, self.reads, strict=True):
+            if reads.side is side and reads.look in looks:
                 chosen.append(aggregate)
-            elif reads is Side.BOTH:
-                (term,) = (term for term in _terms(aggregate) if reads_alone(term, right) == (side is Side.RIGHT))
+            elif reads.side is Side.BOTH and reads.look in looks:
+                others = set(self.looks[reads.look].right.schema)
+                (term,) = (one for one in _terms(aggregate) if reads_alone(one, others) == (side is Side.RIGHT))
                 latest = term == aggregate.by and aggregate.entry.form is Form.LATEST
                 chosen.append(Aggregate(aggregate.name, Function.MAX if latest else Function.MIN, term))
         return tuple(chosen)
 
 
 @lru_cache(maxsize=1024)
-def look_back(group: Group) -> LookBack | None:
-    """The grouping as one of what each row of a side looks up; None where it is none."""
+def look_back(group: Group, *, at_most: int = MOST_LOOKS) -> LookBack | None:
+    """The grouping as one of what each row of a side looks up, on so many other sides at most; None where it is none.
+
+    The more sides are looked up, the fewer rows of joins there have to be.
+    """
     over = _over_join(group)
     if over is None:
         return None
-    ways = (_looked_up(over, mirrored=mirrored) for mirrored in (False, True))
+    chain = _chain(over.join)
+    for count in range(min(len(chain), at_most), 1, -1):
+        if (found := _looked_up(over, chain[:count], mirrored=False)) is not None:
+            return found
+    ways = (_looked_up(over, chain[:1], mirrored=mirrored) for mirrored in (False, True))
     return min((way for way in ways if way is not None), key=_found_instants, default=None)
+
+
+def looks_up(group: Group, join: Join) -> bool:
+    """Whether a grouping is one of what each row of a side looks up, and needs no rows of a join below it for that."""
+    found = look_back(group)
+    return found is not None and join in found.joins
 
 
 def _found_instants(way: LookBack) -> tuple[int, int]:
     """How many keys are found in right rows, and how many of these are instants, of which there are the most."""
-    right = way.join.right.schema
-    instants = (any(right[name].temporal for name in attributes_of(term)) for term in way.found.values())
-    return len(way.found), sum(instants)
+    (look,) = way.looks
+    instants = (any(look.right.schema[name].temporal for name in attributes_of(term)) for term in look.found.values())
+    return len(look.found), sum(instants)
 
 
-def looks_up(group: Group) -> bool:
-    """Whether a grouping is one of what each row of a side looks up."""
-    return look_back(group) is not None
+def _chain(join: Join) -> list[Join]:
+    """The join, and those that its left side is made of, from it on: inner and left ones with nothing but projections
+    between them.
+    """
+    chain = [join]
+    while True:
+        below = chain[-1].left
+        while isinstance(below, Project):
+            below = below.input
+        if not isinstance(below, Join) or below.kind not in _KINDS:
+            return chain
+        chain.append(below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +209,7 @@ def _over_join(group: Group) -> _OverJoin | None:
         if any(map(_is_large, read)):
             return None
         node = node.input
-    if not isinstance(node, Join) or node.kind not in ("inner", "left"):
+    if not isinstance(node, Join) or node.kind not in _KINDS:
         return None
     return _OverJoin(group, node, keys, aggregates, tuple(checked))
 
@@ -189,45 +236,84 @@ def _is_large(term: Term) -> bool:
     return any(number >= _LARGEST for number, _ in enumerate(subterms(term)))
 
 
-def _looked_up(over: _OverJoin, *, mirrored: bool) -> LookBack | None:
-    """The grouping as one of what the rows of the left side look up, or those of the right one."""
-    source = over.join
-    if mirrored and source.kind != "inner":
+def _looked_up(over: _OverJoin, joins: Sequence[Join], *, mirrored: bool) -> LookBack | None:
+    """The grouping as one of what the rows of the left side of the last join look up, or those of its right one."""
+    last = joins[-1]
+    if mirrored and last.kind != "inner":
         return None
-    left, right = (source.right, source.left) if mirrored else (source.left, source.right)
-    parts = join_parts(source.condition, left.schema, right.schema)
-    both = Schema((*left.schema.attributes, *right.schema.attributes))
-    # A condition on the pair, or a range of another term, leaves partners that are not adjacent in any order.
-    if parts.rest or not is_one_slice(parts.ranges, both):
+    left, rights = last.left, [join.right for join in reversed(joins)]
+    if mirrored:
+        left, rights = last.right, [last.left]
+    looks = _looks(left, rights, joins[::-1])
+    if looks is None:
         return None
-    # What attributes of the right side are in a pair, as terms over the left one.
-    equal = {} if source.kind == "left" else {one.right: one.left for one in parts.equalities}
+    # What attributes of other sides are in a row, as terms over the looking one.
+    equal = {one.right: one.left for look in looks if not look.padded for one in look.plain.equalities}
     terms = {key: _replaced(term, equal) for key, term in over.keys.items()}
+    attributes = [one for side in (left, *rights) for one in side.schema.attributes]
+    if len({one.name for one in attributes}) < len(attributes):  # one was projected away
+        return None
+    every = Schema(tuple(attributes))
     results = {one.name for one in over.aggregates}
-    keys, made = _columns(terms, set(left.schema) - results, unused_mark({*both, *results}))
+    keys, made = _columns(terms, set(left.schema) - results, unused_mark({*every, *results}))
     added = {name: term for name, term in made.items() if attributes_of(term) <= set(left.schema)}
     found = {name: term for name, term in made.items() if name not in added}
-    if found and (source.kind == "left" or parts.equalities):
-        return None
-    if not all(reads_alone(term, set(right.schema)) for term in found.values()):
-        return None
+    if found:
+        if len(looks) > 1 or looks[0].padded or looks[0].plain.equalities:
+            return None
+        if not all(reads_alone(term, set(rights[0].schema)) for term in found.values()):
+            return None
+        looks = (replace(looks[0], found=found),)
     checked = tuple(term for term in over.checked if term not in added.values())
     others = [term for term in checked if not attributes_of(term) <= set(left.schema)]
-    if not all(_has_no_more_values(term, source, right.schema) for term in others):
+    if not all(any(_has_no_more_values(term, look) for look in looks) for term in others):
         return None
-    columns = [Attribute(name, term_type(term, both)) for name, term in made.items()]
+    columns = [Attribute(name, term_type(term, every)) for name, term in made.items()]
     looking = Scan(StreamDef("looking", Schema((*left.schema.attributes, *columns)), static=True))
-    join = Join(looking, right, source.condition, source.kind)
-    sides = [side for aggregate in over.aggregates if (side := _side(aggregate, join)) is not None]
-    if len(sides) < len(over.aggregates):
+    rows: Node = looking
+    for join, right in zip(reversed(joins), rights, strict=True):
+        rows = Join(rows, right, join.condition, join.kind)
+    reads = [read for aggregate in over.aggregates if (read := _reads(aggregate, left.schema, looks)) is not None]
+    if len(reads) < len(over.aggregates):
         return None
-    group = Group(join, tuple(dict.fromkeys(keys.values())), over.aggregates)
-    return LookBack(over.group, source, mirrored, group, join, parts, keys, added, found, checked, tuple(sides))
+    group = Group(rows, tuple(dict.fromkeys(keys.values())), over.aggregates)
+    inputs = (last.left, *(join.right for join in reversed(joins)))
+    return LookBack(
+        over.group,
+        tuple(joins),
+        inputs,
+        int(mirrored),
+        group,
+        looking,
+        looks,
+        keys,
+        added,
+        checked,
+        tuple(reads),
+    )
 
 
-def _has_no_more_values(term: Term, join: Join, right: Schema) -> bool:
+def _looks(left: Node, rights: Sequence[Node], joins: Sequence[Join]) -> tuple[Look, ...] | None:
+    """The sides that rows of the left one look up by the conditions of these joins; None where partners depend on each
+    other, or are not adjacent in any order.
+    """
+    looks = []
+    for right, join in zip(rights, joins, strict=True):
+        both = Schema((*left.schema.attributes, *right.schema.attributes))
+        if not attributes_of(join.condition) <= set(both):
+            return None
+        parts = join_parts(join.condition, left.schema, right.schema)
+        # A condition on the pair, or a range of another term, leaves partners that are not adjacent in any order.
+        if parts.rest or not is_one_slice(parts.ranges, both):
+            return None
+        looks.append(Look(right, parts, join.kind == "left", {}))
+    return tuple(looks)
+
+
+def _has_no_more_values(term: Term, look: Look) -> bool:
     """Whether a term has a value for each row of the join if it has one for each right row: padded rows have, too."""
-    return reads_alone(term, set(right)) and (join.kind == "inner" or is_null_of_nulls(term, join.schema))
+    own = look.right.schema
+    return reads_alone(term, set(own)) and (not look.padded or is_null_of_nulls(term, own))
 
 
 def _columns(terms: Mapping[str, Term], own: set[str], mark: str) -> tuple[dict[str, str], dict[str, Term]]:
@@ -254,19 +340,22 @@ def reads_alone(term: Term, names: set[str]) -> bool:
     return bool(attributes_of(term)) and attributes_of(term) <= names
 
 
-def _side(aggregate: Aggregate, join: Join) -> Side | None:
-    """What an aggregate reads; None where it cannot be computed left row by left row.
+def _reads(aggregate: Aggregate, left: Schema, looks: Sequence[Look]) -> Reads | None:
+    """What an aggregate reads; None where it cannot be computed looking row by looking row.
 
     Of padded rows an attribute is NULL and adds nothing, and so does a term that is NULL of NULLs.
     """
-    terms, form, right = _terms(aggregate), aggregate.entry.form, set(join.right.schema)
+    terms, form = _terms(aggregate), aggregate.entry.form
     if form in (Form.SKETCH, Form.WHOLE):
         return None
-    of_right = [term for term in terms if reads_alone(term, right)]
-    if not all(attributes_of(term) <= set(join.left.schema) for term in terms if term not in of_right):
+    of = {
+        term: number for term in terms for number, look in enumerate(looks) if reads_alone(term, set(look.right.schema))
+    }
+    if not all(attributes_of(term) <= set(left) for term in terms if term not in of) or len({*of.values()}) > 1:
         return None
-    if join.kind == "left" and not all(is_null_of_nulls(term, join.schema) for term in of_right):
+    if not of:
+        return None if form is Form.DISTINCT else Reads(Side.LEFT)
+    look = looks[number := next(iter(of.values()))]
+    if look.padded and not all(is_null_of_nulls(term, look.right.schema) for term in of):
         return None
-    if not of_right:
-        return None if form is Form.DISTINCT else Side.LEFT
-    return Side.RIGHT if len(of_right) == len(terms) else Side.BOTH
+    return Reads(Side.RIGHT if all(term in of for term in terms) else Side.BOTH, number)

@@ -138,11 +138,11 @@ class _Evaluation:
     def _look_back(self, node: Group) -> LookBack | None:
         """The grouping as one of what left rows look up, unless the join is there."""
         found = _by_shares(node)
-        return None if found is None or (self._place, found.source) in self._ready else found
+        return None if found is None or (self._place, found.joins[0]) in self._ready else found
 
     def _looked_back(self, found: LookBack) -> NamedFrame:
         """What left rows look up, share by share of the keys, without a list of the pairs (decision 33)."""
-        join, group = found.source, found.asked
+        (join,), group = found.joins, found.asked
         left = self.evaluate(join.left)
         right = self.evaluate(join.right)
         keys = join_parts(join.condition, join.left.schema, join.right.schema).equalities
@@ -193,19 +193,21 @@ class _Evaluation:
         return NamedFrame(left.narrowed().join(right.narrowed(), condition, "left_anti"), left.columns)
 
 
-def looks_up(group: Group) -> bool:
-    """Whether a grouping has what left rows look up, share by share of the keys."""
-    return _by_shares(group) is not None
+def looks_up(group: Group, join: Join) -> bool:
+    """Whether a grouping has what rows look up, share by share of the keys, and needs no rows of a join for that."""
+    found = _by_shares(group)
+    return found is not None and join in found.joins
 
 
 def _by_shares(node: Group) -> LookBack | None:
     """The grouping as one of what left rows look up by keys that are keys of the group: then rows that have these keys
     alike are all of a group's.
     """
-    found = look_back(node)
-    if found is None or not found.plain.equalities:
+    found = look_back(node, at_most=1)
+    if found is None:
         return None
-    return found if {equality.left for equality in found.plain.equalities} <= found.key_terms else None
+    keys = {equality.left for equality in found.looks[0].plain.equalities}
+    return found if keys and keys <= found.key_terms else None
 
 
 def _shared_out(rows: NamedFrame, keys: Sequence[Term], schema: Schema, shares: int) -> DataFrame:
@@ -219,7 +221,7 @@ def _shared_out(rows: NamedFrame, keys: Sequence[Term], schema: Schema, shares: 
 
 def _looking_back(found: LookBack, schema: Schema) -> Callable[[pa.Table, pa.Table], pa.Table]:
     """What a worker does with the rows of a share; `schema` has the names of the result's columns there."""
-    join = found.source
+    (join,) = found.joins
     sides = [StreamDef(name, side.schema, static=True) for name, side in (("left", join.left), ("right", join.right))]
     own = _over(found.asked, join, replace(join, left=Scan(sides[0]), right=Scan(sides[1])))
 
