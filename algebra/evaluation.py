@@ -11,7 +11,7 @@ from tidegate.algebra.functions.aggregates import TABLE, Function, Members, SumO
 from tidegate.algebra.functions.aggregates import order_values as order_values
 from tidegate.algebra.printing.terms import term_text, value_text
 from tidegate.algebra.schema import Attribute
-from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value
+from tidegate.algebra.terms import Attr, Call, Lit, Param, Term, Value, attributes_of
 from tidegate.algebra.typed.kernels import (
     ATTRIBUTE,
     LITERAL,
@@ -99,6 +99,16 @@ def evaluate_term(term: Term, values: Values, attributes: Mapping[str, Attribute
         attributes = {name: Attribute(name, _plain_type(value)) for name, value in values.items()}
         term = _with_plain_literals(term)
     return evaluator(resolve(term, attributes))(values)
+
+
+def is_null_of_nulls(term: Term, attributes: Mapping[str, Attribute]) -> bool:
+    """Whether a term reads attributes, and is NULL where all of these are, as they are of a row that a join pads."""
+    read = attributes_of(term)
+    try:
+        value = evaluate_term(term, dict.fromkeys(read), {name: attributes[name].as_nullable() for name in read})
+    except EvaluationError:
+        return False
+    return bool(read) and value is None
 
 
 def _plain_type(value: Value) -> DataType:

@@ -47,8 +47,14 @@ class OccurrenceFacts:
     def not_folded(self) -> tuple[str, ...] | None:
         """Why rows that keep lets stay for ever are stored one by one, reason by reason; None of other rows."""
         if self.folding is not None:
-            return self.folding.obstacles()
+            return tuple(map(str, self.folding.obstacles()))
         return (self.unknown,) if self.unknown else None
+
+    @property
+    def mends(self) -> tuple[str, ...]:
+        """What would fold such rows, and may be what is meant, once each."""
+        obstacles = () if self.folding is None else self.folding.obstacles()
+        return tuple(dict.fromkeys(one.mend for one in obstacles if one.mend))
 
     @property
     def kept(self) -> str:

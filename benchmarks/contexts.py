@@ -50,7 +50,7 @@ from benchmarks.figures import (
 )
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.pipeline import analyse
-from tidegate.contexts.optimiser import programs
+from tidegate.contexts.optimiser import grouping, programs
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 
@@ -83,8 +83,8 @@ def made(relations: Mapping[str, tg.Relation]) -> ProgramFacts:
 def apart(relations: Mapping[str, tg.Relation]) -> ProgramFacts:
     """As the optimiser makes it that puts nothing together of several contexts."""
     with (
-        patch.object(programs, "grouped", lambda *_: None),
-        patch.object(programs, "gathered", lambda queries, _: queries),
+        patch.object(grouping, "grouped", lambda *_: None),
+        patch.object(grouping, "gathered", lambda queries, _: queries),
     ):
         return made(relations)
 

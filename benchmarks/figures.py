@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -94,13 +94,13 @@ LOOK_BACK = (
     "greatest three",
 )
 LOOK_BACK_KEYS = (1_000, 100_000)
-LOOK_BACK_NATIVE = ("sessions", "windows that hop", "first of each key")
-#: Rows on either side of an as-of join of one key.
+LOOK_BACK_NATIVE = ("sessions", "windows that hop", "first of each key", "greatest three")
+#: Rows on either side of a look-up of one key, and how the last row before is asked for.
 ONE_KEY = 16_000
-#: Aggregates of windows that hop, the numbers of keys, and those of panes that a window has.
+ONE_KEY_FORMS = ("as-of join", "left join and last")
+#: Aggregates of windows that hop, and by the number of keys those of panes that a window has.
 PANED = ("count and sum", "least and greatest", "mean of doubles", "last by another order")
-PANED_KEYS = (1, 100)
-PANES = (1, 1_000, 1_000_000)
+PANES: Mapping[int, tuple[int, ...]] = {1: (1, 1_000, 1_000_000), 100: (1, 1_000)}
 #: Values of frames by range that move with each row.
 MOVED = ("least", "mean of doubles")
 #: Experiments of the ISEQ paper.
@@ -322,14 +322,15 @@ def _declared() -> Iterator[tuple[str, Target]]:
                 yield f"{title}: {way}", Target("rows/s")
             yield f"{title}: time, embedded / the faster of them", Target(most=3)
             yield f"{title}: peak memory / (2 x live state + 1 GiB)", Target(most=1)
-    yield f"as-of join, {ONE_KEY:,} rows on either side, one key", Target("ms", most=100)
-    yield f"as-of join, {ONE_KEY:,} rows on either side, one key: memory", Target("MiB", most=50)
+    for form in ONE_KEY_FORMS:
+        yield f"{form}, {ONE_KEY:,} rows on either side, one key", Target("ms", most=100)
+        yield f"{form}, {ONE_KEY:,} rows on either side, one key: memory", Target("MiB", most=50)
     for aggregates in PANED:
-        for keys in PANED_KEYS:
-            yield f"windows, {aggregates}, {keys} keys: time, {max(PANES):,} panes / 1, worst", Target(most=2)
+        for keys, panes in PANES.items():
+            yield f"windows, {aggregates}, {keys} keys: time, {max(panes):,} panes / 1, worst", Target(most=2)
     for moved in MOVED:
-        for keys in PANED_KEYS:
-            yield f"frames, {moved}, {keys} keys: time, {max(PANES):,} rows / 1, worst", Target(most=2)
+        for keys, panes in PANES.items():
+            yield f"frames, {moved}, {keys} keys: time, {max(panes):,} rows / 1, worst", Target(most=2)
     for query in SITUATIONS:
         for keys in KEYS:
             title = f"{query}, {keys:,} keys, one core"

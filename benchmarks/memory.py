@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -50,3 +51,9 @@ def resident(field: str) -> int:
     """Bytes of this process that are resident now (`VmRSS`), or were at most (`VmHWM`)."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+
+
+def forget_peak() -> None:
+    """From here on the most that is resident (`VmHWM`) is counted anew, where the system lets a process do that."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

@@ -19,9 +19,12 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
-from benchmarks.figures import MOVED, PAIRS, PANED, PANED_KEYS, PANES, Figure, compared, print_table
+from benchmarks.figures import MOVED, PAIRS, PANED, PANES, Figure, compared, print_table
 
 BATCHES = 20
+#: Rows by the number of keys: so many that windows of each size move on.
+ROWS: Mapping[int, int] = {1: 3_000_000, 100: 400_000}
+assert all(ROWS[keys] >= 3 * keys * max(sizes) for keys, sizes in PANES.items())
 
 E = tg.stream("E", "k bigint, t bigint, v bigint, x double", progress="t")
 AGGREGATES: Mapping[str, Mapping[str, Any]] = {
@@ -41,25 +44,25 @@ assert tuple(MOVING) == MOVED
 def main() -> None:
     """Prints the figures."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--rows", type=int, default=400_000)
-    print_table(measure(options.parse_args().rows))
+    options.add_argument("--share", type=float, default=1.0, help="a share of the rows, to try it")
+    print_table(measure(options.parse_args().share))
 
 
-def measure(count: int = 400_000) -> list[Figure]:
+def measure(share: float = 1.0) -> list[Figure]:
     """By aggregates and keys, how many times as long the slowest size takes as windows of one pane, or frames of one
     row; sizes in turn.
     """
     figures = []
     for kind, name in [*(("windows", name) for name in AGGREGATES), *(("frames", name) for name in MOVING)]:
-        for keys in PANED_KEYS:
-            events = rows(count, keys)
-            run(events.head(count // 10), kind, name, PANES[-1])
-            turns = [[run(events, kind, name, size) for size in PANES] for _ in range(PAIRS)]
+        for keys, sizes in PANES.items():
+            events = rows(int(share * ROWS[keys]), keys)
+            run(events.head(events.height // 10), kind, name, sizes[-1])
+            turns = [[run(events, kind, name, size) for size in sizes] for _ in range(PAIRS)]
             part = "panes" if kind == "windows" else "rows"
-            said = f"{kind}, {name}, {keys} keys: time, {max(PANES):,} {part} / 1, worst"
+            said = f"{kind}, {name}, {keys} keys: time, {max(sizes):,} {part} / 1, worst"
             figure = compared(said, [max(others) / one for one, *others in turns])
             medians = (statistics.median(taken) for taken in zip(*turns, strict=True))
-            seconds = ", ".join(f"{taken:.2f} s with {size:,}" for taken, size in zip(medians, PANES, strict=True))
+            seconds = ", ".join(f"{taken:.2f} s with {size:,}" for taken, size in zip(medians, sizes, strict=True))
             figures.append(replace(figure, detail=f"{seconds}; {figure.detail}"))
             print(figures[-1].line(), flush=True)
     return figures

@@ -111,6 +111,9 @@ def _query_text(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> str:
     names = [query.federation.occurrence_name(o.index).ljust(width) for o in query.occurrences]
     lines.append(_entry("kept", [f"{n}  {_kept(o)}" for n, o in zip(names, query.occurrences, strict=True)]))
     lines.append(_entry("state", [f"{n}  {o.state}" for n, o in zip(names, query.occurrences, strict=True)]))
+    stopped = [(n, o.not_folded) for n, o in zip(names, query.occurrences, strict=True) if o.not_folded]
+    if stopped:
+        lines.append(_entry("not folded", [f"{name}  {'; '.join(reasons)}" for name, reasons in stopped]))
     if _whole_past(query):
         lines.append(_entry("past", ["all of it counts for ever, folded: no run can start from a later part of it"]))
     holds = _holds(query)

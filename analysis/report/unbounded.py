@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from tidegate.algebra.dsl.here import written_attribute
 from tidegate.algebra.errors import Problem
-from tidegate.algebra.nodes import Group, nodes_of
 from tidegate.analysis.facts import QueryFacts
 from tidegate.analysis.inner_queries import owner_of, users_names
 from tidegate.analysis.ordered.table import operator_state
 from tidegate.analysis.state.bounds import Unbounded
+from tidegate.analysis.state.folding.classes import OF_PAIRS
 from tidegate.analysis.zones.sites import partner_site
 from tidegate.analysis.zones.wording import at_most
 from tidegate.analysis.zones.zone import is_copy
-
-#: What people mean who list pairs with all rows before, and how it is said in bounded state.
-_OF_PAIRS: Final = (
-    "where the last row before is meant, asof_join(...) keeps one of each key; where totals of all rows before are "
-    "meant, group_by(...).agg(...) above the join does"
-)
 
 
 def kept_for_ever(facts: QueryFacts) -> list[Problem]:
@@ -47,9 +39,12 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
             0,
             earlier.type,
         )
-        hint = f"where that is not meant, bound it: {bound}, or with a duration more"
-        if kept.not_folded and not any(isinstance(node, Group) for node in nodes_of(query.node)):
-            hint += f"; {_OF_PAIRS}"
+        # Who lists pairs may well mean them, near each other.
+        mends = sorted(
+            [*kept.mends, f"where that is not meant, bound it: {bound}, or with a duration more"],
+            key=lambda mend: mend == OF_PAIRS,
+        )
+        hint = "; ".join(mends)
         stopped = tuple(f"nor is it folded: {why}" for why in kept.not_folded or ())
         notes.append(Problem("TG224", text, partner_site(query, kept.index) or query.site, stopped, hint, query.name))
     return notes

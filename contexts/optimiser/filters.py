@@ -111,9 +111,9 @@ class ContextFilter:
         """The instant before which the window has to have begun, where that is all that the condition says beyond that
         the window holds.
         """
-        if len(self.joins) > 1 or not isinstance(self.joins[0].right, Rename):
+        join, *others_joined = self.joins
+        if others_joined or not isinstance(join.right, Rename):
             return None
-        (join,) = self.joins
         names, is_default = dict(join.right.pairs), join.ended is None
         own, rest = self.split()
         change = names.get(CHANGE, CHANGE)

@@ -305,12 +305,12 @@ class Directory:
             self.unnamed.add(path)
             del files[path]
         fresh, changed = self.log.unconsumed({self.name: list(files.values())})
-        before = {path: self.changed.pop(path, None) or self._changed_before.get(path) for path in dict.fromkeys(paths)}
+        known = {path: self.changed.pop(path, None) or self._changed_before.get(path) for path in dict.fromkeys(paths)}
         for change in changed:
             self.changed[change.current.path] = change
-            if change != before[change.current.path]:
+            if change != known[change.current.path]:
                 self._untold[change.current.path] = change
-        for path in before.keys() - self.changed.keys():
+        for path in known.keys() - self.changed.keys():
             self._untold.pop(path, None)
         new = {file.path: file for file in fresh[self.name]}
         differs = False

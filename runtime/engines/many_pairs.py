@@ -68,15 +68,15 @@ class ManyPairs:
     due: dict[str, int] = field(default_factory=dict)
     """How many pairs are told of next, by query."""
 
-    def announce(self, query: QueryPlan, pairs: int) -> None:
-        """Says that a join of this query is about to compare so many pairs."""
+    def announce(self, query: QueryPlan, pairs: int, *, compared: bool = False) -> None:
+        """Says that a join of this query is about to compare so many pairs, or that it has."""
         if pairs < self.due.get(query.name, TOLD):
             return
         self.due[query.name] = 10 * pairs
         name, site = owner_of(query.name), query.facts.query.site or Site("tidegate", 0)
         problem = Problem(
             "TG446",
-            f"{name} is about to compare {pairs:,} pairs of rows in one increment",
+            f"{name} {'has compared' if compared else 'is about to compare'} {pairs:,} pairs of rows in one increment",
             because=("so many rows of both sides of a join have equal keys, and instants that fit",),
             hint=_MEND,
         )

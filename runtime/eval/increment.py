@@ -4,13 +4,18 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import polars as pl
 
+from tidegate.algebra.nodes import Group, Join
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
+from tidegate.runtime.eval.aggregates.look_back import LISTED
+from tidegate.runtime.eval.aggregates.look_back_form import looks_up
 from tidegate.runtime.eval.aggregates.partials import final, merge
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.filters import holds_throughout, kept, mask_of, where
@@ -74,13 +79,23 @@ def common_parts(
     read: Sequence[Mapping[int, pl.DataFrame]],
     announce: Callable[[QueryPlan, int], None] | None = None,
 ) -> list[Ready]:
-    """Computes the parts that several of the queries contain once, for each of them."""
+    """Computes the parts that several of the queries contain once, for each of them.
+
+    A join of few rows is one of them, whatever stands above it: its pairs would be listed by each of the queries.
+    """
 
     def compute(number: int, part: CommonPart, ready: Ready) -> pl.DataFrame:
         hears = None if announce is None else partial(announce, demands[number].query)
         return evaluate(part.node, read[number], ready, first=part.first, announce=hears)
 
-    return compute_common(demands, compute)
+    few = all(math.prod(heapq.nlargest(2, (rows.height for rows in leaves.values()))) <= LISTED for leaves in read)
+    return compute_common(demands, never if few else looks_up, compute)
+
+
+def never(group: Group, join: Join) -> bool:
+    """That the grouping looks no partners of the join up."""
+    del group, join
+    return False
 
 
 def increment(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial as partial_function
 from itertools import chain
 from types import MappingProxyType
@@ -32,7 +32,8 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
 from tidegate.algebra.typed.operations import resolve
-from tidegate.runtime.eval.aggregates.look_back import look_back, looked_back
+from tidegate.runtime.eval.aggregates.look_back import looked_back
+from tidegate.runtime.eval.aggregates.look_back_form import look_back
 from tidegate.runtime.eval.aggregates.partials import aggregate, final, merge, partial
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.joins import ranges
@@ -147,13 +148,17 @@ class _Evaluation:
                 yield self.evaluate(node)
 
     def group(self, node: Group) -> pl.DataFrame:
-        lookback = look_back(node)
-        if lookback is None or any((self.place, part) in self.ready for part in (node.input, lookback.join)):
+        lookback, first = look_back(node), self.place
+        if lookback is None or any((first, join) in self.ready for join in lookback.joins):
             return _grouped(node, self.pieces(node.input))
-        left = self.evaluate(lookback.join.left)
-        right = self.evaluate(lookback.join.right)
-        rows = looked_back(lookback, left, right)
-        return _grouped(node, _join_pieces(lookback.join, left, right, self.announce)) if rows is None else rows
+        ready = dict(self.ready)
+        inputs = []
+        for input_ in lookback.inputs:
+            place = self.place
+            inputs.append(self.evaluate(input_))
+            ready[place, input_] = inputs[-1]
+        rows = looked_back(lookback, inputs)
+        return _grouped(node, replace(self, ready=ready, place=first).pieces(node.input)) if rows is None else rows
 
 
 def _grouped(group: Group, pieces: Iterator[pl.DataFrame]) -> pl.DataFrame:

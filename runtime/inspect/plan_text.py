@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.algebra.nodes import Group
+from tidegate.algebra.nodes import Group, Node
 from tidegate.algebra.printing.plans import listed, node_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.analysis.ordered.table import family_of, operator_state
@@ -53,7 +53,7 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None, limits: Limits | N
                 **_notes(query),
                 "events": None if query.ordered is None else _events(query.ordered),
                 "tree": node_text(query.tree),
-                "shares": [{"tree": node_text(part), "with": names} for part, names in sharers(plan.queries, query)],
+                "shares": [{"tree": node_text(part), "with": names} for part, names in _shares(plan, query)],
             }
             for query in plan.queries
         ],
@@ -96,10 +96,19 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
         ):
             lines += [_indented(head, "\n".join(said))] if said else []
     lines.append(f"  on Spark    {limits.describe(query)}")
-    for part, names in sharers(plan.queries, query):
+    for part, names in _shares(plan, query):
         operator = node_text(part).splitlines()[0]
         lines.append(f"  shares      {operator}, computed once for {', '.join(names)} where they advance together")
     return "\n".join([*lines, _indented("tree", node_text(query.tree))])
+
+
+def _shares(plan: Plan, query: QueryPlan) -> list[tuple[Node, list[str]]]:
+    """What the query computes together with others, and the names of those."""
+    if not query.common:
+        return []
+    from tidegate.runtime.eval.aggregates.look_back_form import looks_up  # which loads Polars
+
+    return list(sharers(plan.queries, query, looks_up))
 
 
 def _notes(query: QueryPlan) -> dict[str, list[str] | None]:

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan, Select, children, occurrences
+from tidegate.algebra.nodes import Group, Imbed, Join, Node, Project, Rename, Scan, Select, children, occurrences
 from tidegate.algebra.terms import Term
 from tidegate.runtime.plan.steps import CommonPart, Leaf, Progress, QueryPlan
 
 T = TypeVar("T")
 #: Parts of a tree that are computed already, by the place of their first leaf.
 Ready = dict[tuple[int, Node], T]
+#: Whether a grouping looks partners up, and needs no rows of a join below it for that.
+LooksUp = Callable[[Group, Join], bool]
 
 
 def find_common(trees: Sequence[tuple[Node, tuple[Leaf, ...]]]) -> list[tuple[CommonPart, ...]]:
@@ -24,26 +26,41 @@ def find_common(trees: Sequence[tuple[Node, tuple[Leaf, ...]]]) -> list[tuple[Co
     return [tuple(part for part in parts if uses[part.number] > 1) for parts in candidates]
 
 
-def _parts(node: Node, leaves: tuple[Leaf, ...], first: int, numbers: dict[object, int]) -> Iterator[CommonPart]:
+def _parts(
+    node: Node, leaves: tuple[Leaf, ...], first: int, numbers: dict[object, int], group: Group | None = None
+) -> Iterator[CommonPart]:
     place = first
-    for child in children(node):
-        yield from _parts(child, leaves, place, numbers)
+    for number, child in enumerate(children(node)):
+        goes_on = isinstance(node, Project | Rename | Imbed) or (isinstance(node, Join) and number == 0)
+        above = node if isinstance(node, Group) else group if goes_on else None
+        yield from _parts(child, leaves, place, numbers, above)
         place += len(occurrences(child))
     if not isinstance(node, Scan | Select | Project | Rename | Imbed):
         read = tuple((leaf.buffer.id if leaf.buffer else leaf.static, leaf.columns) for leaf in leaves[first:place])
-        yield CommonPart(node, first, place - first, numbers.setdefault((node, read), len(numbers)))
+        number = numbers.setdefault((node, read), len(numbers))
+        yield CommonPart(node, first, place - first, number, group if isinstance(node, Join) else None)
 
 
-def sharers(queries: Sequence[QueryPlan], query: QueryPlan) -> Iterator[tuple[Node, list[str]]]:
+def _listed(query: QueryPlan, looks_up: LooksUp) -> list[CommonPart]:
+    """The common parts of a query whose rows it needs one by one."""
+    return [
+        part
+        for part in query.common
+        if part.group is None or not isinstance(part.node, Join) or not looks_up(part.group, part.node)
+    ]
+
+
+def sharers(queries: Sequence[QueryPlan], query: QueryPlan, looks_up: LooksUp) -> Iterator[tuple[Node, list[str]]]:
     """The largest parts of a query that other queries compute too, with the names of those queries."""
-    for part in query.common:
-        around = [
-            outer
-            for outer in query.common
-            if outer is not part and outer.first <= part.first and part.first + part.count <= outer.first + outer.count
-        ]
-        if not any(query.common.index(outer) > query.common.index(part) for outer in around):
-            yield part.node, [user.name for user in queries if any(use.number == part.number for use in user.common)]
+    uses = [(user.name, use.number) for user in queries for use in _listed(user, looks_up)]
+    shared = [part for part in _listed(query, looks_up) if sum(part.number == number for _, number in uses) > 1]
+    for place, part in enumerate(shared):
+        around = (
+            outer.first <= part.first and part.first + part.count <= outer.first + outer.count
+            for outer in shared[place + 1 :]
+        )
+        if not any(around):
+            yield part.node, list(dict.fromkeys(name for name, number in uses if number == part.number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +85,27 @@ class Demand:
         return part.number, self.relevant[read], self.keys and self.keys[read]
 
 
-def repeated(demands: Sequence[Demand]) -> list[list[tuple[int, CommonPart]]]:
-    """The uses, by the number of the demand, of each part that several demands need. Inner parts come first."""
+def repeated(demands: Sequence[Demand], looks_up: LooksUp) -> list[list[tuple[int, CommonPart]]]:
+    """The uses, by the number of the demand, of each part that several demands need. Inner parts come first.
+
+    A join is none where its grouping looks partners up: made for several of these it would have all pairs.
+    """
     uses: dict[object, list[tuple[int, CommonPart]]] = {}
     for number, demand in enumerate(demands):
-        for part in demand.query.common:
+        for part in _listed(demand.query, looks_up):
             uses.setdefault(demand.computed(part), []).append((number, part))
     return sorted((shared for shared in uses.values() if len(shared) > 1), key=lambda shared: shared[0][1].count)
 
 
-def compute_common(demands: Sequence[Demand], compute: Callable[[int, CommonPart, Ready[T]], T]) -> list[Ready[T]]:
+def compute_common(
+    demands: Sequence[Demand], looks_up: LooksUp, compute: Callable[[int, CommonPart, Ready[T]], T]
+) -> list[Ready[T]]:
     """Computes once each part that several demands need, and gives it to each of them.
 
     `compute` gets the number of a demand, the part, and those of its parts that are computed already.
     """
     ready: list[Ready[T]] = [{} for _ in demands]
-    for uses in repeated(demands):
+    for uses in repeated(demands, looks_up):
         number, part = uses[0]
         rows = compute(number, part, ready[number])
         for demand, use in uses:

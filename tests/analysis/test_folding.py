@@ -38,6 +38,11 @@ def foldings(query: Any) -> list[Foldable]:
     return [one for one in found if one is not None]
 
 
+def stopped(found: Foldable) -> list[str]:
+    """What stands against a bound."""
+    return [str(obstacle) for obstacle in found.obstacles()]
+
+
 def looked_up(*conditions: Any, how: Any = "inner", **aggregates: Any) -> Foldable:
     """The folding of P, whose rows an order of O looks up under these conditions."""
     joined = o.join(p, *conditions, how=how)
@@ -154,10 +159,10 @@ def test_a_term_is_settled_when_neither_its_old_row_nor_its_new_one_is_to_come()
 def test_an_instant_without_a_bound_stays_open_and_says_what_is_missing() -> None:
     query = p.join(o, SAME, p.u <= o.u, p.t <= o.t).group_by(o.k, o.t).agg(s=tg.sum(p.v))
     found = foldings(query)[0]
-    assert found.obstacles() == (
+    assert stopped(found) == [
         "p.u <= o.u stays open: missing t - o.u <= c",
         "u is read by the condition o.k = p.k & p.u <= o.u & p.t <= o.t: one row per value",
-    )
+    ]
 
 
 def test_an_instant_that_is_bounded_by_a_promised_one_settles() -> None:
@@ -181,15 +186,15 @@ def test_comparisons_do_not_settle_each_other() -> None:
 
 def test_what_is_read_stands_by_name() -> None:
     pairs = o.join(p, SAME, p.t <= o.t)
-    assert foldings(pairs.select(o.k, o.t, since=p.t))[1].obstacles() == (
+    assert stopped(foldings(pairs.select(o.k, o.t, since=p.t))[1]) == [
         "t is read by the result attribute since: one row per value",
-    )
+    ]
     hours = pairs.select(o.k, o.t, p.v, hour=tg.ceil(p.t, 60))
-    assert foldings(hours.group_by(hours.k, hours.t, hours.hour).agg(s=tg.sum(hours.v)))[1].obstacles() == (
+    assert stopped(foldings(hours.group_by(hours.k, hours.t, hours.hour).agg(s=tg.sum(hours.v)))[1]) == [
         "ceil(t, 60) is read by the group key hour: one row per value",
-    )
+    ]
     mixed = foldings(pairs.group_by(o.k, o.t).agg(least=tg.min(o.t - p.t)))[1]
-    assert mixed.obstacles() == ("min(o.t - p.t) reads t beside other streams",)
+    assert stopped(mixed) == ["min(o.t - p.t) reads t beside other streams"]
 
 
 def test_an_argument_of_both_tells_classes_apart() -> None:
@@ -208,6 +213,15 @@ def test_an_argument_of_a_padded_row_tells_classes_apart() -> None:
     found = looked_up(SAME, p.t <= o.t, how="left", least=tg.min(tg.coalesce(p.v, 7)), most=tg.max(p.v))
     assert str(found) == f"keys(P by k, coalesce(v, 7)) + {NOW.format('P')}"
     assert [one.aggregate.name for one in found.classes.payload] == ["most"]
+
+
+def test_an_argument_that_is_null_of_a_padded_row_is_payload() -> None:
+    """As a sum of some of the rows is: a condition on a padded row is not true."""
+    found = looked_up(SAME, p.t <= o.t, how="left", some=tg.sum(p.v, filter=p.v > 3), rows=tg.count(filter=p.v > 3))
+    assert str(found) == f"keys(P by k) + {NOW.format('P')}"
+    assert [one.aggregate.name for one in found.classes.payload] == ["some", "rows"]
+    found = looked_up(SAME, p.t <= o.t, how="left", unknown=tg.count(filter=p.v.is_null()))
+    assert "v" in str(found).partition("+")[0]
 
 
 def test_conditions_on_data_tell_classes_apart_and_of_a_rows_own_instants_the_truth_value_does() -> None:

@@ -29,7 +29,7 @@ from tidegate.runtime.engines.embedded.steps import rewriting
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark import executor
 from tidegate.runtime.eval.aggregates.fold_rows import folded
-from tidegate.runtime.eval.aggregates.look_back import look_back
+from tidegate.runtime.eval.aggregates.look_back_form import look_back
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.state.segments import read_segments
@@ -89,6 +89,12 @@ TWICE = (
 QUERIES: Mapping[str, tuple[Any, Mapping[str, int]]] = {
     "the latest price": (LATEST, {"P#0": KEYS}),
     "running totals": (TOTALS, {"P#0": KEYS}),
+    "totals of some rows of a look-up": (
+        o.left_join(p, SAME, PAST)
+        .group_by(o.k, o.t)
+        .agg(s=tg.sum(p.v, filter=p.v > 2), some=tg.count(filter=p.v > 2), far=tg.max(tg.when(p.v < 4, p.v))),
+        {"P#0": KEYS},
+    ),
     "two look-ups multiply": (TWICE, {"P#0": KEYS, "Z#0": KEYS}),
     "one stream looked up twice": (
         o.join(p, SAME, PAST)
@@ -460,7 +466,13 @@ def write(place: Path, numbers: range) -> None:
                 os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))
 
 
-def go_on(place: Path, spark: SparkSession | None, driver_bytes: int | None = None, **options: Any) -> None:
+def go_on(
+    place: Path,
+    spark: SparkSession | None,
+    driver_bytes: int | None = None,
+    shard_bytes: int | None = None,
+    **options: Any,
+) -> None:
     """What is in the directories, on an engine, with results in files."""
     sources = {name: tg.parquet(place / name, per_batch=1, delay=12) for name in "OPZ"}
     given: dict[str, Any] = {
@@ -473,7 +485,7 @@ def go_on(place: Path, spark: SparkSession | None, driver_bytes: int | None = No
         with BOTH.session(**given) as session:
             session.process()
     else:
-        BOTH.start(spark, driver_bytes=driver_bytes, shard_bytes=driver_bytes, **given).awaitTermination()
+        BOTH.start(spark, driver_bytes=driver_bytes, shard_bytes=shard_bytes, **given).awaitTermination()
 
 
 def written(place: Path) -> list[pl.DataFrame]:
@@ -482,20 +494,24 @@ def written(place: Path) -> list[pl.DataFrame]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("driver_bytes", [None, pytest.param(0, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("driver_bytes", "shard_bytes"),
+    [(None, None), (0, None), pytest.param(0, 0, marks=pytest.mark.long)],
+    ids=["in the driver", "in workers", "as DataFrames"],
+)
 def test_a_folded_run_goes_on_with_the_other_engine(
-    driver_bytes: int | None, tmp_path: Path, spark: SparkSession
+    driver_bytes: int | None, shard_bytes: int | None, tmp_path: Path, spark: SparkSession
 ) -> None:
     for end, engine in ((6, None), (9, spark), (15, None), (20, spark)):
         write(tmp_path, range(end))
-        go_on(tmp_path, engine, driver_bytes)
+        go_on(tmp_path, engine, driver_bytes, shard_bytes)
     write(tmp_path / "whole", range(20))
     go_on(tmp_path / "whole", None, folding="off")
     wanted = written(tmp_path / "whole")
     assert all(frame.height > 30 for frame in wanted)
     assert all(one.equals(other) for one, other in zip(written(tmp_path), wanted, strict=True))
     state = list_state(LocalStore(tmp_path / "state"))
-    if driver_bytes is None:
+    if shard_bytes is None:
         assert all(one.rows <= 4 * KEYS + 24 for one in state.buffers)
 
 
@@ -513,7 +529,7 @@ def test_on_spark_rows_that_follow_an_empty_batch_of_a_pack_are_read(
 
     monkeypatch.setattr(executor, "read_segments", after_nothing)
     write(tmp_path, range(9))
-    go_on(tmp_path, spark, 0)
+    go_on(tmp_path, spark, 0, 0)
     write(tmp_path / "whole", range(9))
     go_on(tmp_path / "whole", None)
     wanted = written(tmp_path / "whole")
@@ -796,6 +812,45 @@ def test_what_the_analysis_allows_and_the_runtime_does_not_is_said_by_name() -> 
         assert all(why in one["not_folded"] for one in occurrences)
         assert occurrences
         assert "unbounded" in str(explained.report)
+        assert f"  not folded  {occurrences[0]['occurrence']}" in str(explained.report)
+        assert why in str(explained.report)
+
+
+def test_what_stands_against_folding_is_told_with_what_does_not() -> None:
+    """As what is said then folds."""
+    pairs, padded = o.join(p, SAME, PAST), o.left_join(p, SAME, PAST)
+    squared = p.with_(x=p.v * p.v)
+    before = (o.k == squared.k, squared.t <= o.t)
+    mends: dict[str, tuple[Any, list[Any]]] = {
+        "compute it before the join: p.with_(x=p.v * p.v)": (
+            padded.group_by(o.k, o.t).agg(s=tg.sum(p.v * p.v)),
+            [
+                joined.group_by(o.k, o.t).agg(s=tg.sum(squared.x))
+                for joined in (o.join(squared, *before), o.left_join(squared, *before))
+            ],
+        ),
+        "such as x.try_mul(y), in the place of o.qty * p.v": (
+            pairs.group_by(o.k, o.t).agg(s=tg.sum(o.qty * p.v)),
+            [pairs.group_by(o.k, o.t).agg(s=tg.sum(o.qty.try_mul(p.v)))],
+        ),
+        "approx_quantile keeps a sketch": (
+            pairs.group_by(o.k, o.t).agg(m=tg.median(p.v)),
+            [pairs.group_by(o.k, o.t).agg(m=tg.approx_quantile(p.v, 0.5))],
+        ),
+        "leave its instant out of the keys": (
+            pairs.group_by(o.k, o.t, since=p.t).agg(n=tg.count()),
+            [pairs.group_by(o.k, o.t).agg(since=tg.max(p.t), n=tg.count())],
+        ),
+        "aggregate t by itself": (
+            pairs.group_by(o.k, o.t).agg(age=tg.min(o.t - p.t)),
+            [pairs.group_by(o.k, o.t).agg(since=tg.max(p.t))],
+        ),
+    }
+    for hint, (query, mended) in mends.items():
+        assert hint in " ".join(note.hint for note in tg.program(R=query).notes())
+        for said in mended:
+            (facts,) = tg.program(R=said).facts.queries
+            assert [one.folds for one in facts.occurrences if one.stream.name == "P"] == [True], hint
 
 
 @pytest.mark.parametrize("function", TABLE, ids=lambda function: function.value)

@@ -82,8 +82,8 @@ TREES: dict[str, Node] = {
 }
 
 
-#: By keys alone the partners of a row are adjacent, so that no pair is looked at.
-WITHOUT_PAIRS = {f"{kind} by keys" for kind in KINDS}
+#: By keys alone the partners of a row are adjacent, so that no pair is looked at; by two limits those of a right row.
+WITHOUT_PAIRS = {"inner by keys and instants", *(f"{kind} by keys" for kind in KINDS)}
 
 
 def leaves(tree: Node) -> dict[int, pl.DataFrame]:
@@ -127,9 +127,9 @@ def test_a_group_never_holds_more_pairs_than_a_piece(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)
     monkeypatch.setattr(ranges, "CHUNK", 700)
     monkeypatch.setattr(relational, "partial", counted)
-    tree = TREES["inner by keys and instants"]
+    tree = TREES["inner by data too"]
     evaluate(tree, leaves(tree))
-    assert sum(held) > 10_000
+    assert sum(held) > 5_000
     assert len(held) > 15
     assert max(held) <= 700
 
@@ -140,9 +140,12 @@ def test_what_cannot_be_looked_up_without_pairs_is_told_and_taken_in_pieces(
 ) -> None:
     """Sums of values of the left side that are too large; how many are different where no row has those of all."""
     argument = Attr("x" if function is Function.SUM else "v")
-    tree = Group(
-        Join(LEFT, RIGHT, CONDITIONS["keys and instants"], "inner"), ("k",), (Aggregate("a", function, argument),)
+    joined = (
+        Join(LEFT, RIGHT, conjunction([SAME, NEAR[0]]), "left")
+        if function is Function.SUM
+        else Join(LEFT, RIGHT, CONDITIONS["keys and instants"], "inner")
     )
+    tree = Group(joined, ("k",), (Aggregate("a", function, argument),))
     rows = leaves(tree)
     wanted = evaluate(tree, rows)
     monkeypatch.setattr(look_back, "_MOST", 0)
@@ -207,7 +210,7 @@ def told_by(program: tg.Program, batches: int, rows: int) -> tuple[list[str], di
 
 def test_a_run_says_how_many_pairs_it_is_about_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_rows, "MOST", -1)
-    program = tg.program(R=NEARBY.group_by(o.k, w=tg.tumbling(o.t, 100)).agg(n=tg.count(), s=tg.sum(p.v)))
+    program = tg.program(R=NEARBY.group_by(o.k, w=tg.tumbling(o.t, 100)).agg(s=tg.sum(o.x + p.v)))
     told, wanted = told_by(program, 3, 300)
     assert not told
     monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)

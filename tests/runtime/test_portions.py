@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import random
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -28,11 +29,13 @@ from tidegate.algebra.terms import Attr, call
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.engines import many_pairs
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.eval import portions, shards
 from tidegate.runtime.engines.spark.eval.divisions import Division, divisions, divisions_of
 from tidegate.runtime.engines.spark.eval.portions import Loads, portion_of
 from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.eval.joins import ranges
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.plan.sharding import shard_key
 from tidegate.runtime.tuning.choices import Choice, Way
@@ -291,6 +294,26 @@ def test_results_are_the_same_whatever_is_divided(seed: int, tmp_path: Path, mon
     assert {place for report in reports for place in report.places.values()} == {"sharded"}
     assert len(done) == sum(asked.values()) > 0
     check_results(tmp_path, program(), RESULTS, made)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_workers_tell_how_many_pairs_they_have_compared(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch at once, whatever task has compared them."""
+    for module, name, value in ((ranges, "MANY_PAIRS", 10), (ranges, "SMALL_PRODUCT", 0), (many_pairs, "TOLD", 50)):
+        monkeypatch.setattr(module, name, value)
+
+    def divided(self: Loads, queries: Any, shards: int) -> dict[tuple[str, int], int]:
+        return {(query, shard): count for query in queries for shard in range(shards) if count > 1}
+
+    monkeypatch.setattr(Loads, "portions", divided)
+    near = tg.program(Near=a.join(b, *NEAR).select(k=a.k, s=a.t, t=b.t))
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        begun(Workers(monkeypatch), tmp_path, near, ["Near"], write(tmp_path, batches(3))).all()
+    messages = [str(one.message) for one in caught if isinstance(one.message, tg.RunWarning)]
+    assert [message.split()[:4] for message in messages] == [["TG446", "Near", "has", "compared"]]
+    assert int(messages[0].split()[4].replace(",", "")) >= 50
 
 
 def test_shards_are_divided_as_it_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -589,7 +589,11 @@ def test_of_two_files_that_come_in_that_moment_none_is_lost(
 ) -> None:
     path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
     replaced_as_it_leaves(monkeypatch, path)
-    store.failpoints.arm("put-away-aside", lambda: path.write_text("the third"))
+
+    def third() -> None:
+        path.write_text("the third")
+
+    store.failpoints.arm("put-away-aside", third)
     with opened(tmp_path, store=store, delete=True) as session:
         session.step()
     (hidden,) = [one for one in path.parent.iterdir() if one != path]

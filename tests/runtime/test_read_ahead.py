@@ -20,7 +20,7 @@ from tidegate.runtime.engines import read_ahead
 from tidegate.runtime.engines.embedded import file_polling
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.engines.setup import FoundFiles, Setup
+from tidegate.runtime.engines.setup import Setup, UnreadFiles
 from tidegate.runtime.ingest import inputs
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -154,7 +154,7 @@ def test_directories_are_not_looked_at_for_every_batch(tmp_path: Path, monkeypat
         written(tmp_path / "in", number)
     looks, now, look = [], [0.0], Setup.unread
 
-    def looking(setup: Setup) -> FoundFiles:
+    def looking(setup: Setup) -> UnreadFiles:
         looks.append(now[0])
         return look(setup)
 

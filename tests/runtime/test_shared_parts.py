@@ -12,6 +12,8 @@ from tidegate.algebra.nodes import Join, Node
 from tidegate.runtime import rows as small_rows
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval import relational
+from tidegate.runtime.eval.aggregates.look_back import looked_back
+from tidegate.runtime.eval.aggregates.look_back_form import looks_up
 from tidegate.runtime.eval.joins import ranges as joins_module
 from tidegate.runtime.eval.small import increment as small_increment
 from tidegate.runtime.plan.shared_parts import Demand, repeated
@@ -26,10 +28,11 @@ def pairs(of: tg.Relation = events) -> tg.Relation:
 
 def queries(**chosen: bool) -> dict[str, tg.Relation]:
     p = pairs()
+    both = p.one + p.other  # nobody looks up what reads either side
     made = {
-        "ByKey": p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(n=tg.count(), best=tg.max(p.one)),
-        "ByValue": p.group_by(other=p.other, w=tg.ceil(p.t, 10)).agg(n=tg.count()),
-        "Slow": p.group_by(k=p.k, w=tg.ceil(p.t, 20)).agg(n=tg.count()),
+        "ByKey": p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(n=tg.count(), best=tg.max(both)),
+        "ByValue": p.group_by(other=p.other, w=tg.ceil(p.t, 10)).agg(n=tg.count(), best=tg.max(both)),
+        "Slow": p.group_by(k=p.k, w=tg.ceil(p.t, 20)).agg(n=tg.count(), best=tg.max(both)),
     }
     return {name: made[name] for name in chosen}
 
@@ -92,10 +95,64 @@ def test_queries_that_advance_at_other_times_are_evaluated_apart() -> None:
         assert everything[name] == run(**queries(**{name: True}))[name]
     plan = tg.program(**queries(ByKey=True, ByValue=True, Slow=True)).explain().lowered()
     demands = [Demand.of(query, {"w": 10}, {"w": 20}) for query in plan.queries]
-    assert len(repeated(demands)) == 1
+    assert len(repeated(demands, looks_up)) == 1
     # From 20 to 30 two of them look at the same rows; the third has a window from 0 to 20 behind it.
     moved = [Demand.of(plan.queries[0], {"w": 20}, {"w": 30}), Demand.of(plan.queries[2], {"w": 20}, {"w": 40})]
-    assert repeated(moved) == []
+    assert repeated(moved, looks_up) == []
+
+
+o, p = (tg.stream(name, "k bigint, t bigint, v bigint", progress="t").as_(name.lower()) for name in "OP")
+
+
+def looked_up(*chosen: str) -> dict[str, tg.Relation]:
+    """Groupings of one join, of which a row of the left side looks its partners up."""
+    near = o.join(p, o.k == p.k, p.t <= o.t, o.t <= p.t + 500)
+    means = near.group_by(o.k, o.t).agg(middle=tg.avg(p.v))
+    made = {
+        "Means": means,
+        "Most": near.group_by(o.k, o.t).agg(most=tg.max(p.v)),
+        "Low": means.where(means.middle < 300),
+        "High": means.where(means.middle >= 300),
+        "Pairs": near.select(o.k, o.t, p.v),
+    }
+    return {name: made[name] for name in chosen}
+
+
+def looking_up(count: int, **made: tg.Relation) -> dict[str, list[tuple[Any, ...]]]:
+    rows = pl.DataFrame({"k": [0] * count, "t": range(count), "v": range(count)})
+    with Session(tg.program(**made).facts) as session:
+        for name in "OP":
+            session.push(name, rows)
+        session.finish()
+        session.step()
+        return {name: sorted(tuple(row.values()) for row in session.results(name)) for name in made}
+
+
+@pytest.mark.parametrize("chosen", [("Means", "Most"), ("Low", "High")], ids=["one join", "one group"])
+def test_pairs_are_not_listed_where_all_that_share_them_look_up(
+    chosen: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = {name: looking_up(600, **looked_up(name))[name] for name in chosen}
+    assert all(alone.values())
+    monkeypatch.setattr(relational, "_join_pieces", None)
+    assert looking_up(600, **looked_up(*chosen)) == alone
+    assert ("shares" in tg.program(**looked_up(*chosen)).explain().plan) == ("Low" in chosen)
+
+
+def test_a_query_that_lists_pairs_shares_them_with_none_that_looks_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def counted(*given: Any) -> pl.DataFrame | None:
+        nonlocal looks
+        found = looked_back(*given)
+        looks += found is not None
+        return found
+
+    monkeypatch.setattr(relational, "looked_back", counted)
+    found = looking_up(600, **looked_up("Means", "Most", "Pairs"))
+    assert looks == 2
+    assert len(found["Pairs"]) > 150_000
+    assert len(found["Means"]) == len(found["Most"]) == 600
 
 
 def test_the_plan_says_what_is_shared() -> None:
@@ -108,7 +165,7 @@ def test_the_plan_says_what_is_shared() -> None:
 
 def test_a_part_used_twice_by_one_query_is_computed_once() -> None:
     p = pairs()
-    grouped = p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(n=tg.count())
+    grouped = p.group_by(k=p.k, w=tg.ceil(p.t, 10)).agg(best=tg.max(p.one + p.other))
     both = grouped.union(grouped)
     assert run(Both=both)["Both"] == sorted(2 * run(Once=grouped)["Once"])
 

@@ -149,7 +149,7 @@ VALUES = tg.string_agg(E.v.cast("string"), " ", by=E.t)
 
 
 def of_rows(size: int, slide: int) -> tg.Relation:
-    return E.windows(tg.rows(size, every=slide)).agg(seq=VALUES)
+    return E.windows(tg.rows(size, every=slide, align="first")).agg(seq=VALUES)
 
 
 def of_time(size: int, slide: int, **aggregates: Any) -> tg.Relation:
@@ -158,10 +158,11 @@ def of_time(size: int, slide: int, **aggregates: Any) -> tg.Relation:
     return E.windows(bounds).agg(**(aggregates or {"seq": VALUES}))
 
 
-@pytest.mark.parametrize(("size", "slide"), [(1, 1), (2, 1), (2, 2), (3, 1), (3, 3), (4, 2)])
+@pytest.mark.parametrize(
+    ("size", "slide"), [(1, 1), (2, 1), (2, 2), (3, 1), (3, 3), (4, 2), (3, 2), (5, 3), (2, 3), (1, 4)]
+)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_definition_2_7_count_windows(seed: int, size: int, slide: int) -> None:
-    """Ours end at each row of which the number is a multiple of `slide`: the same where that divides the size."""
     stream = events(seed)
     found = run(of_rows(size, slide), "end", "seq", at="end", seed=seed, E=stream)
     assert found == [(window[1], content(window)) for window in count_windows(stream, size, slide)]

@@ -34,8 +34,8 @@ def windows(bounds: tg.WindowBounds, **aggregates: Any) -> tg.Relation:
     return S.windows(bounds, by="k").agg(**aggregates)
 
 
-def counted(size: int, every: int, **aggregates: Any) -> tg.Relation:
-    return S.windows(tg.rows(size, every=every), by="k", tie="s").agg(**aggregates)
+def counted(size: int, every: int, *, align: Any = "epoch", **aggregates: Any) -> tg.Relation:
+    return S.windows(tg.rows(size, every=every, align=align), by="k", tie="s").agg(**aggregates)
 
 
 def program() -> tg.Program:
@@ -57,6 +57,8 @@ def program() -> tg.Program:
         OddFirst=windows(tg.hopping(5, every=3, align="first", empty=True), n=tg.count(), most=tg.max(S.x)),
         OddRows=counted(5, 3, n=tg.count(), total=tg.sum(S.v)),
         OddFives=counted(2, 5, n=tg.count(), first=tg.first(S.v, by=S.s)),
+        FirstRows=counted(5, 3, align="first", n=tg.count(), total=tg.sum(S.v)),
+        FirstPairs=counted(2, 3, align="first", n=tg.count(), most=tg.max(S.x)),
     )
 
 
@@ -77,6 +79,8 @@ COMPLETED = {
     "OddFirst": "complete",
     "OddRows": "end",
     "OddFives": "end",
+    "FirstRows": "end",
+    "FirstPairs": "end",
 }
 NAMES = tuple(COMPLETED)
 
@@ -521,10 +525,23 @@ def test_what_can_not_be_is_said(make: Any, says: str) -> None:
         make()
 
 
+@pytest.mark.parametrize(
+    ("size", "every", "ends"), [(3, 2, [3, 5, 7]), (5, 3, [5]), (2, 3, [2, 5]), (4, 2, [4, 6]), (3, 3, [3, 6])]
+)
+def test_the_first_window_of_rows_may_be_that_of_the_first_rows(size: int, every: int, ends: list[int]) -> None:
+    """Windows that follow begin `every` rows later. Where that divides the size, others end there, too."""
+    rows = [("a", t, t, 0.5, t) for t in range(1, 8)]
+    query = counted(size, every, align="first", n=tg.count())
+    wanted = [("a", end - size + 1, end, size) for end in ends]
+    assert query.schema.names == ("k", "start", "end", "n")
+    assert meant(tg.program(R=query), rows, "R") == run(query, rows) == wanted
+
+
 def test_they_show_how_they_are_written() -> None:
     assert repr(S.windows(tg.rows(6, every=2), by="k", tie="s")) == (
         "rows(6, every=2) by k, in order of t, s; say what each window yields: .agg(...)"
     )
+    assert repr(tg.rows(3, every=2, align="first")) == "rows(3, every=2, align='first')"
     assert repr(tg.calendar("month", zone="Europe/Berlin", size=3)) == "calendar('month', zone='Europe/Berlin', size=3)"
     assert repr(tg.landmark(0, every=5)) == "landmark(0, every=5)"
     assert repr(tg.hopping(4, every=2, empty=True)) == "hopping(4, every=2, empty=True)"

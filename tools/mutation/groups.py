@@ -124,7 +124,10 @@ GROUPS = (
     ),
     Group(
         "folding",
-        (f"{EVAL}/aggregates/fold_rows.py", f"{EVAL}/aggregates/look_back.py", "runtime/plan/folding/*.py"),
+        (
+            *(f"{EVAL}/aggregates/{name}.py" for name in ("fold_rows", "look_back", "look_back_form")),
+            "runtime/plan/folding/*.py",
+        ),
         tuple(f"tests/runtime/test_{name}.py" for name in ("folding", "look_back")),
     ),
     Group(

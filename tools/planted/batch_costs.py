@@ -154,8 +154,8 @@ GROUP = Group(
         bug(
             "files of a retired manifest are those that the newest does not name",
             LEFTOVERS,
-            "retired.files.difference(*(one.files for one in retained))",
-            "retired.files.difference(retained[-1].files)",
+            "leaving).difference(*(one.files for one in retained))",
+            "leaving).difference(retained[-1].files)",
         ),
         bug(
             "a pack is no file that a manifest names",

@@ -48,5 +48,11 @@ GROUP = Group(
             "numbers.setdefault((node, read), len(numbers))",
             "numbers.setdefault((node, len(read)), len(numbers))",
         ),
+        bug(
+            "a join is made for all that look up in it",
+            COMMON_PLAN,
+            "not isinstance(part.node, Join) or not looks_up(part.group, part.node)",
+            "True",
+        ),
     ),
 )

@@ -99,7 +99,7 @@ GROUP = Group(
         bug(
             "group keys tell no classes apart",
             CLASSES,
-            '        reads += _of_attributes(sink.held, sink.node.keys, "the group key")\n',
+            '        reads += _of_attributes(sink.held, sink.node.keys, "the group key", mend)\n',
             "",
         ),
         bug(
@@ -189,7 +189,7 @@ GROUP = Group(
         bug(
             "an argument of a padded row is payload",
             CLASSES,
-            "    return part if sink.timed or isinstance(part, Attr) else None\n",
+            "    return part if sink.timed or is_null_of_nulls(part, sink.row) else None\n",
             "    return part\n",
         ),
         bug(

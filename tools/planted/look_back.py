@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 LOOK_BACK = "runtime/eval/aggregates/look_back.py"
+FORM = "runtime/eval/aggregates/look_back_form.py"
 RANGES = "runtime/eval/joins/ranges.py"
 BANDS = "runtime/eval/joins/bands.py"
 SLICES = "runtime/eval/aggregates/slices.py"
@@ -71,25 +72,25 @@ GROUP = Group(
         bug(
             "rows of a group are taken to look up the same",
             LOOK_BACK,
-            "    if look_back.merged != look_back.group and not _nested(look_back.group, rows, slices):\n",
-            "    if False:\n",
+            "        if different and not _nested(look_back.group, rows, slices, some):\n",
+            "        if False:\n",
         ),
         bug(
             "the value stands in the place of the order",
             LOOK_BACK,
-            "                both = (found, own) if found_by else (own, found)\n",
-            "                both = (own, found) if found_by else (found, own)\n",
+            "((other, one) if found_by else (one, other))",
+            "((one, other) if found_by else (other, one))",
         ),
         bug(
             "an order without a value has one",
             LOOK_BACK,
-            "                known = np.asarray(own.is_not_null() & found.is_not_null())\n",
-            "                known = np.asarray(found.is_not_null())\n",
+            "                known = np.asarray(one.is_not_null() & other.is_not_null())\n",
+            "                known = np.asarray(other.is_not_null())\n",
         ),
         bug(
             "what padding has is left out",
-            LOOK_BACK,
-            '    if join.kind == "left" and not all(isinstance(term, Attr) for term in of_right):\n',
+            FORM,
+            "    if look.padded and not all(is_null_of_nulls(term, look.right.schema) for term in of):\n",
             "    if False:\n",
         ),
         bug(
@@ -107,8 +108,8 @@ GROUP = Group(
         bug(
             "a padded row is not counted",
             LOOK_BACK,
-            "    times = np.maximum(slices.sizes, 1) if padded else slices.sizes\n",
-            "    times = slices.sizes\n",
+            "        np.maximum(slices.sizes, 1) if look.padded else slices.sizes\n",
+            "        slices.sizes\n",
         ),
         bug(
             "left sums that may not fit are taken",
@@ -157,6 +158,42 @@ GROUP = Group(
             LOOK_BACK,
             "        running = np.maximum.accumulate(groups * (count + 1) + in_order)\n",
             "        running = np.maximum.accumulate(in_order)\n",
+        ),
+        bug(
+            "of padded rows a key of the right side is that of the left one",
+            FORM,
+            "for look in looks if not look.padded for one in look.plain.equalities}",
+            "for look in looks for one in look.plain.equalities}",
+        ),
+        bug(
+            "of a looking row any value that is found has all partners",
+            FORM,
+            "return replace(self.plain, equalities=(*self.plain.equalities, *found))",
+            "return self.plain",
+        ),
+        bug(
+            "what one side has counts once, whatever is found on others",
+            LOOK_BACK,
+            "                if values is not None and len(times) > 1:\n",
+            "                if False:\n",
+        ),
+        bug(
+            "sides that depend on each other are looked up apart",
+            FORM,
+            "        if not attributes_of(join.condition) <= set(both):\n            return None\n",
+            "",
+        ),
+        bug(
+            "an attribute that is not read always has a value",
+            LOOK_BACK,
+            "    for term in look_back.checked:\n",
+            "    for term in look_back.checked[:0]:\n",
+        ),
+        bug(
+            "a row in no pair needs its values",
+            LOOK_BACK,
+            "    except EvaluationError:  # perhaps",
+            "    except ZeroDivisionError:  # perhaps",
         ),
     ),
 )

@@ -38,8 +38,8 @@ GROUP = Group(
         bug(
             "what cannot be looked up holds all pairs",
             RELATIONAL,
-            "_grouped(node, _join_pieces(lookback.join, left, right, self.announce)) if rows is None",
-            "aggregate(node, _join(lookback.join, left, right)) if rows is None",
+            "_grouped(node, replace(self, ready=ready, place=first).pieces(node.input)) if rows is None",
+            "aggregate(node, replace(self, ready=ready, place=first).evaluate(node.input)) if rows is None",
         ),
         bug(
             "pairs with equal keys are made at once, however many",

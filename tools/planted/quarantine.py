@@ -77,7 +77,7 @@ GROUP = Group(
         bug(
             "a file that changed is told of at each look",
             "runtime/connectors/directory.py",
-            "if change != before[change.current.path]:",
+            "if change != known[change.current.path]:",
             "if True:",
         ),
         bug(
@@ -95,14 +95,14 @@ GROUP = Group(
         bug(
             "a file that stands in a table goes with the last manifest that names it",
             "runtime/state/leftovers.py",
-            "(named([retired]) - full) | leaving if",
-            "named([retired]) | leaving if",
+            "((retired.files - full) | leaving)",
+            "(retired.files | leaving)",
         ),
         bug(
             "full files that retention drops stay",
             "runtime/state/leftovers.py",
-            "(named([retired]) - full) | leaving if",
-            "named([retired]) - full if",
+            "((retired.files - full) | leaving)",
+            "(retired.files - full)",
         ),
         bug(
             "a start deletes the files in tables",

@@ -195,6 +195,12 @@ GROUP = Group(
         ),
         bug("a window ends with every pane", PANES, "(panes - self.first) % self.step == 0", "panes == panes"),
         bug(
+            "windows of rows end at multiples wherever they begin",
+            PANES,
+            ", first=offset // pane)",
+            ")",
+        ),
+        bug(
             "windows from a first row on end at multiples",
             PANES,
             "step=every // pane, first=many)",

@@ -201,12 +201,14 @@ def landmark(since: object, *, every: Duration) -> WindowBounds:
 
 
 @called(size=("TG160", "say how many rows a window has: tg.rows(5)"))
-def rows(size: int, *, every: int | None = None) -> WindowBounds:
+def rows(size: int, *, every: int | None = None, align: Align = "epoch") -> WindowBounds:
     """Windows of `size` rows of one key in succession, one at each row whose number is a multiple of `every`.
 
     `every` is the size if it is left out: then each row is in one window. A window starts and ends with its first and
     last row, and is complete with that. Rows of one key and one instant need an
-    order, `windows(..., tie="sequence")`. Rows that make no whole window are in none.
+    order, `windows(..., tie="sequence")`. Rows that make no whole window are in none. With `align="first"` the first
+    window is that of the first `size` rows, and each other one begins `every` rows later, which is something else where
+    `every` does not divide the size.
 
     Examples:
         >>> show(cars.windows(tg.rows(4, every=2), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
@@ -216,8 +218,10 @@ def rows(size: int, *, every: int | None = None) -> WindowBounds:
     with Here():
         whole = _whole("size", size)
         step = whole if every is None else _whole("every", every)
-        counted = "" if every is None else f", every={step}"
-        return WindowBounds(f"rows({whole}{counted})", lambda _: CountWindow(whole, step))
+        _require_one("align", align, ("epoch", "first"))
+        offset = whole % step if align == "first" else 0
+        counted = ("" if every is None else f", every={step}") + _aligned_by(align)
+        return WindowBounds(f"rows({whole}{counted})", lambda _: CountWindow(whole, step, offset))
 
 
 def _aligned(
@@ -236,12 +240,16 @@ def _aligned(
         return kind(whole, step, moved, shows_empty)
 
     moved = "" if offset is None else f", offset={offset!r}"
-    moved += "" if align == "epoch" else f", align={align!r}"
+    moved += _aligned_by(align)
     return WindowBounds(f"{name}({size!r}, every={every!r}{moved}{_shown(shows_empty)})", build)
 
 
 def _anchored(size: int, every: int, offset: int, empty: bool) -> AnchoredWindow:
     return AnchoredWindow(size, every, empty)
+
+
+def _aligned_by(align: Align) -> str:
+    return "" if align == "epoch" else f", align={align!r}"
 
 
 def _shown(empty: bool) -> str:

@@ -46,8 +46,9 @@ class Sequences(OrderedNode):
     """The matches of a row pattern in each partition.
 
     Rows are ordered by `time`, ties by `tie`. Conditions and measures read navigations by their names; conditions read
-    attributes of their row by theirs, too, which measures do not. A variable without a definition is true of every row. `subsets` are names
-    for several variables. A match is reported at the first instant from which no row to come can change it.
+    attributes of their row by theirs, too, which measures do not. A variable without a definition is true of every row.
+    `subsets` are names for several variables. A match is reported at the first instant from which no row to come can
+    change it.
     """
 
     input: Node

@@ -24,17 +24,19 @@ class SessionWindow:
 
 @dataclass(frozen=True, slots=True)
 class CountWindow:
-    """`size` rows in succession, of which the last is row `every`, 2 `every`, ..."""
+    """`size` rows in succession, of which the last is row `every`, 2 `every`, ..., each plus `offset`."""
 
     size: int
     every: int
+    offset: int = 0
 
     @property
     def pane(self) -> int:
         return _pane(self.size, self.every)
 
     def text(self, instants: DataType) -> str:
-        return f"rows({self.size}, every {self.every})"
+        offset = f", offset {self.offset}" if self.offset else ""
+        return f"rows({self.size}, every {self.every}{offset})"
 
 
 @dataclass(frozen=True, slots=True)

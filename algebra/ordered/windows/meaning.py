@@ -38,8 +38,8 @@ def windows_in(window: Window, times: Sequence[int], opened: Sequence[tuple[int,
             return list(_opened(times, opened))
         case SessionWindow(gap):
             return list(_sessions(gap, times))
-        case CountWindow(size, every):
-            lasts = range(-(-size // every) * every, len(times) + 1, every)
+        case CountWindow(size, every, offset):
+            lasts = range(size + (offset - size) % every, len(times) + 1, every)
             return [Found(times[n - size], times[n - 1], range(n - size, n), times[n - 1]) for n in lasts]
         case AnchoredWindow(size, every, empty):
             since = min(times) - 1

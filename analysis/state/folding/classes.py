@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from tidegate.algebra.evaluation import is_null_of_nulls
 from tidegate.algebra.formulas import Compare, Comparison, Shift, TemporalTerm, Var, term_variables
 from tidegate.algebra.functions.aggregates import Aggregate, Stored
 from tidegate.algebra.nodes import Difference, Distinct, Group, Join
@@ -27,17 +28,25 @@ from tidegate.analysis.state.folding.region import (
     reads_alone,
 )
 
+#: What people mean who list pairs with all rows before, and how it is said in bounded state.
+OF_PAIRS: Final = (
+    "where the last row before is meant, asof_join(...) keeps one of each key; where totals of all rows before are "
+    "meant, group_by(...).agg(...) above the join does"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
     """A term over the occurrence's row that later results read, so that it tells classes apart, and its reader.
 
-    `mixed`: an aggregate reads it in one argument with other streams, so that it cannot be payload.
+    `mixed`: an aggregate reads it in one argument with other streams, so that it cannot be payload. `mend`: what would
+    not read it, and may be what is meant.
     """
 
     term: Term
     by: str
     mixed: bool = False
+    mend: str = ""
 
     def __str__(self) -> str:
         if self.mixed:
@@ -116,11 +125,12 @@ def _reads(region: Region, settled: Collection[Literal]) -> tuple[Read, ...]:
     reads = [read for number, step in enumerate(region.inside) for read in _of_step(step, number, settled)]
     sink = region.sink
     if sink is None:
-        reads += _of_attributes(region.held, tuple(region.held), "the result attribute")
+        reads += _of_attributes(region.held, tuple(region.held), "the result attribute", OF_PAIRS)
     elif isinstance(sink.node, Distinct):
         reads += _of_attributes(sink.held, tuple(sink.held), "the distinct attribute")
     elif isinstance(sink.node, Group):
-        reads += _of_attributes(sink.held, sink.node.keys, "the group key")
+        mend = "where the last row before is meant, leave its instant out of the keys: tg.max(...) tells it"
+        reads += _of_attributes(sink.held, sink.node.keys, "the group key", mend)
         reads += [read for aggregate in sink.node.aggregates for read in _of_aggregate(aggregate, sink)]
     return tuple({read.term: read for read in reversed(reads)}.values())[::-1]
 
@@ -135,10 +145,10 @@ def _of_step(step: Step, number: int, settled: Collection[Literal]) -> Iterator[
         yield from _of_attributes(step.held, tuple(step.held), "the compared attribute")
 
 
-def _of_attributes(held: Mapping[str, RowTerms], names: tuple[str, ...], by: str) -> Iterator[Read]:
+def _of_attributes(held: Mapping[str, RowTerms], names: tuple[str, ...], by: str, mend: str = "") -> Iterator[Read]:
     for name in names:
         for term in held[name].terms if name in held else ():
-            yield Read(term, f"{by} {name}")
+            yield Read(term, f"{by} {name}", mend=mend)
 
 
 def _of_aggregate(aggregate: Aggregate, sink: Step) -> Iterator[Read]:
@@ -146,7 +156,9 @@ def _of_aggregate(aggregate: Aggregate, sink: Step) -> Iterator[Read]:
     for term in (aggregate.argument, aggregate.by):
         if term is not None and payload_of(aggregate, term, sink) is None:
             for part in own_parts(term, sink.held):
-                yield Read(part, aggregate_text(aggregate), mixed=not reads_alone(term, sink.held))
+                mixed = not reads_alone(term, sink.held)
+                mend = f"aggregate {term_text(part)} by itself, and compute with it above the group" if mixed else ""
+                yield Read(part, aggregate_text(aggregate), mixed, mend)
 
 
 def _payload(region: Region) -> tuple[Payload, ...]:
@@ -170,12 +182,12 @@ def payload_of(aggregate: Aggregate, term: Term, sink: Step) -> Term | None:
     """An argument, or an order, of an aggregate as a term over the row, where the row alone gives it and partial
     results merge.
 
-    Where a left join pads the row, only an attribute is NULL for sure: another term may have a value of NULLs.
+    Where a left join pads the row, it has to be NULL of NULLs, as an attribute is: another term may have a value.
     """
     if aggregate.entry.stored is not Stored.PARTIAL or not reads_alone(term, sink.held):
         return None
     (part,) = own_parts(term, sink.held)
-    return part if sink.timed or isinstance(part, Attr) else None
+    return part if sink.timed or is_null_of_nulls(part, sink.row) else None
 
 
 def _dominance(region: Region, x: str, settled: Collection[Literal]) -> Dominance | None:

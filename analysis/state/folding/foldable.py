@@ -21,7 +21,7 @@ from tidegate.analysis.state.bounds import Bound, Bounded, Collected, MissingCon
 from tidegate.analysis.state.folding.classes import Classes, Read, classes
 from tidegate.analysis.state.folding.complement import complement, complements_of_term
 from tidegate.analysis.state.folding.region import LaterOf, Literal, Region, Step, later_ofs, literals, region, without
-from tidegate.analysis.state.folding.runtime_limits import unfit
+from tidegate.analysis.state.folding.runtime_limits import Obstacle, unfit
 from tidegate.analysis.state.keep import Keep, keep
 
 #: Queries of more occurrences are not asked how they fold: each comparison needs the zones of other queries. That takes
@@ -128,7 +128,7 @@ class Foldable:
     open: tuple[StaysOpen, ...]
     instants: tuple[Read, ...]
     rest: Bounded
-    unfit: tuple[str, ...] = ()
+    unfit: tuple[Obstacle, ...] = ()
 
     @property
     def is_bounded(self) -> bool:
@@ -152,12 +152,13 @@ class Foldable:
             return None
         return tuple(value is True for value in values)
 
-    def obstacles(self) -> tuple[str, ...]:
-        """What stands against a bound, by name; of a folding that has one, what keeps the runtime from it."""
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """What stands against a bound; of a folding that has one, what keeps the runtime from it."""
         if self.is_bounded:
             return self.unfit
-        stopped = [str(comparison) for comparison in self.open]
-        return (*stopped, *(str(read) if read.mixed else f"{read}: one row per value" for read in self.instants))
+        stopped = [Obstacle(str(comparison)) for comparison in self.open]
+        read = [Obstacle(str(one) if one.mixed else f"{one}: one row per value", one.mend) for one in self.instants]
+        return (*stopped, *read)
 
     def describe(self) -> str:
         """Until when a row is one of its own, and what is left of it then, as text; `p(a)` is the query's progress."""
@@ -187,7 +188,7 @@ class Foldable:
     def __str__(self) -> str:
         """The bound as text; where there is none, what stands against it."""
         if not self.is_bounded:
-            return "; ".join(self.obstacles())
+            return "; ".join(map(str, self.obstacles()))
         keys = f"keys({self.stream.name} by {', '.join(self.by)})" if self.by else "1 row"
         return keys if self.rest.horizon == -INF else f"{keys} + {self.rest}"
 

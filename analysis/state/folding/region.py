@@ -43,13 +43,14 @@ class RowTerms:
 class Step:
     """An operator above an occurrence. The occurrence's rows enter it by the child at this place.
 
-    `held` says what the attributes of its inputs hold. `timed`: the occurrence's instants are instants there, in its
-    region.
+    `held` says what the attributes of its inputs hold of the occurrence's attributes, `row`. `timed`: the occurrence's
+    instants are instants there, in its region.
     """
 
     node: Node
     place: int
     held: Mapping[str, RowTerms]
+    row: Schema
     timed: bool
 
     @property
@@ -140,7 +141,7 @@ def _along(path: tuple[tuple[Node, int], ...], schema: Schema, settled: int | No
     steps: list[Step] = []
     timed = True
     for number, (node, place) in enumerate(path):
-        step = Step(node, place, held, timed)
+        step = Step(node, place, held, schema, timed)
         if is_sink(node, place):
             return Region(tuple(steps), step, path[number + 1 :], {})
         steps.append(step)

@@ -186,9 +186,9 @@ class EmbeddedExecutor:
     def forget(self, live: frozenset[str]) -> None:
         self.cache.forget(live)
 
-    def announce(self, query: QueryPlan, pairs: int) -> None:
-        """Says that a join of this query is about to compare so many pairs of rows, wherever it does."""
-        self._evaluation.many_pairs.announce(query, pairs)
+    def announce(self, query: QueryPlan, pairs: int, *, compared: bool = False) -> None:
+        """Says that a join of this query is about to compare so many pairs of rows, or has, wherever it does."""
+        self._evaluation.many_pairs.announce(query, pairs, compared=compared)
 
     def leave_to_others(self, here: Sequence[Job], elsewhere: Sequence[Job]) -> None:
         """Of increments that are evaluated at two places: what only others read is held in memory no longer."""

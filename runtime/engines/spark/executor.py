@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -354,10 +355,17 @@ class SparkExecutor:
             else:
                 summaries = run_tasks(self.spark, tasks)
         by_query: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}
+        compared: Counter[str] = Counter()
         for summary in self._loads.learn(summaries, self.parallelism):
             if summary.get("interleaved"):
                 raise InterleavedRuns
-            by_query[summary["query"]].append(summary)
+            if "pairs" in summary:
+                compared[summary["query"]] += summary["pairs"]
+            else:
+                by_query[summary["query"]].append(summary)
+        for job in sharded:
+            if job.query.name in compared:
+                self.local.announce(job.query, compared[job.query.name], compared=True)
         places = ["catalyst"] * len(jobs) + ["sharded"] * len(sharded)
         return [
             _gathered(batch, job.query.name, by_query[job.query.name], place)

@@ -1,40 +1,43 @@
 """Aggregates of what each row looks up before an instant, without a list of the pairs: one pass in order of time.
 
-A grouping by attributes of the left side of a join needs of each left row the partial results over its partners. Where
-these are adjacent rows of a group in some order, they are running partial results, or those of a few blocks of rows: n
-log n for n rows, where one key of n rows has n² pairs. Partial results then merge as ever.
+A grouping by what the rows of one side of a join have needs of each of them the partial results over its partners
+(`look_back_form`). Where these are adjacent rows of a group in some order, they are running partial results, or those
+of a few blocks of rows: n log n for n rows, where one key of n rows has n² pairs. Partial results then merge as ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from enum import Enum
-from functools import cached_property, lru_cache
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal, assert_never
 
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.functions.aggregates import Aggregate, Form, Function
-from tidegate.algebra.nodes import Group, Join, Project
+from tidegate.algebra.evaluation import EvaluationError
+from tidegate.algebra.functions.aggregates import Form
+from tidegate.algebra.nodes import Group
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Attr, Lit, Term, attributes_of
-from tidegate.algebra.typed.operations import resolve
-from tidegate.algebra.types import BIGINT
+from tidegate.algebra.terms import Term, attributes_of
 from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
+from tidegate.runtime.eval.aggregates.look_back_form import LookBack, Side, reads_alone
 from tidegate.runtime.eval.aggregates.pairs import product_of_doubles, running_doubles
 from tidegate.runtime.eval.aggregates.partials import final, lifted, merge
 from tidegate.runtime.eval.aggregates.slices import different_of, doubles_of, greatest_of
-from tidegate.runtime.eval.joins.bands import is_one_slice
+from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.joins.ranges import Slices, slices_of
+from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.aggregate_states import State, states
-from tidegate.runtime.plan.join_parts import JoinParts, join_parts
 
 #: Rows of both sides multiplied, up to which pairs are listed.
 LISTED: Final = 1 << 16
+#: So many times as many pairs as combinations of left rows and values there have to be, for these to be looked up.
+WORTH: Final = 4
+#: Rows of joins up to which it is counted how many there are.
+_MOST_ROWS: Final = 2**62
 _HALF: Final = 2**32
-_BEST: Final = (Form.LEAST, Form.GREATEST, Form.EARLIEST, Form.LATEST)
 #: High halves of integer sums below this have a sum that fits.
 _MOST: Final = 2**62
 #: Binary digits by which sums of doubles are smaller where one is beyond all doubles on the way: more than numbers of
@@ -42,149 +45,136 @@ _MOST: Final = 2**62
 _SMALLER: Final = 64
 
 
-class Side(Enum):
-    """What an aggregate reads of a pair. Of `BOTH` one gives the argument, the other the order."""
-
-    LEFT = "left"
-    RIGHT = "right"
-    BOTH = "both"
-
-
-@dataclass(frozen=True)
-class LookBack:
-    """A grouping of a join that can be computed left row by left row. `sides` says what each aggregate reads: those
-    that count rows read the left side.
+def looked_back(look_back: LookBack, inputs: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
+    """The result of the grouping, of the rows of all inputs; None where the rows of joins are better listed, as there
+    are few of them, values so large that their sums have to be added up one by one, or a term that has no value for
+    some row.
     """
-
-    group: Group
-    join: Join
-    parts: JoinParts
-    sides: tuple[Side, ...]
-
-    @property
-    def both(self) -> Schema:
-        return Schema((*self.join.left.schema.attributes, *self.join.right.schema.attributes))
-
-    @cached_property
-    def merged(self) -> Group:
-        """The grouping of what left rows yield: of how many different values partners have, the most counts."""
-        most = (
-            replace(one, function=Function.MAX, argument=Lit(0, BIGINT)) if one.entry.form is Form.DISTINCT else one
-            for one in self.group.aggregates
-        )
-        return Group(self.group.input, self.group.keys, tuple(most))
-
-    @cached_property
-    def of_left(self) -> Group:
-        """What is needed of left rows, aggregate by aggregate."""
-        return Group(self.join.left, self.group.keys, self._reading(Side.LEFT))
-
-    @cached_property
-    def of_right(self) -> Group:
-        """What is needed of right rows, aggregate by aggregate."""
-        return Group(self.join.right, (), self._reading(Side.RIGHT))
-
-    def _reading(self, side: Side) -> tuple[Aggregate, ...]:
-        right = set(self.join.right.schema)
-        chosen: list[Aggregate] = []
-        for aggregate, reads in zip(self.group.aggregates, self.sides, strict=True):
-            if reads is side:
-                chosen.append(aggregate)
-            elif reads is Side.BOTH:
-                (term,) = (term for term in _terms(aggregate) if _reads(term, right) == (side is Side.RIGHT))
-                latest = term == aggregate.by and aggregate.entry.form is Form.LATEST
-                chosen.append(Aggregate(aggregate.name, Function.MAX if latest else Function.MIN, term))
-        return tuple(chosen)
-
-
-@lru_cache(maxsize=1024)
-def look_back(group: Group) -> LookBack | None:
-    """The grouping as one of what each left row looks up; None where it is none."""
-    join = group.input.input if isinstance(group.input, Project) else group.input
-    if not isinstance(join, Join) or join.kind not in ("inner", "left"):
+    if math.prod(rows.height for rows in inputs) <= LISTED:
         return None
-    parts = join_parts(join.condition, join.left.schema, join.right.schema)
-    # A condition on the pair, or a range of another term, leaves partners that are not adjacent in any order.
-    if parts.rest or not set(group.keys) <= set(join.left.schema):
+    others = [rows for place, rows in enumerate(inputs) if place != look_back.looking]
+    try:
+        sides = _sides(look_back, inputs[look_back.looking], others)
+    except EvaluationError:  # perhaps of a row that is in no pair
         return None
-    sides = [_side(aggregate, join) for aggregate in group.aggregates]
-    found = LookBack(group, join, parts, tuple(side for side in sides if side is not None))
-    return found if None not in sides and is_one_slice(parts.ranges, found.both) else None
-
-
-def _terms(aggregate: Aggregate) -> tuple[Term, ...]:
-    return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
-
-
-def _reads(term: Term, names: set[str]) -> bool:
-    """Whether a term reads these attributes, and no others."""
-    return bool(attributes_of(term)) and attributes_of(term) <= names
-
-
-def _side(aggregate: Aggregate, join: Join) -> Side | None:
-    """What an aggregate reads; None where it cannot be computed left row by left row.
-
-    Of padded rows an attribute is NULL and adds nothing; another term could have a value.
-    """
-    terms, form, right = _terms(aggregate), aggregate.entry.form, set(join.right.schema)
-    if form in (Form.SKETCH, Form.WHOLE) or any(resolve(term, join.schema).fallible for term in terms):
+    if sides is None:
         return None
-    of_right = [term for term in terms if _reads(term, right)]
-    if not all(attributes_of(term) <= set(join.left.schema) for term in terms if term not in of_right):
+    rows, looked_up = sides
+    keys = rows.select(look_back.group.keys)
+    running = [_Running(slices, found, keys) for found, slices in looked_up]
+    times = [
+        np.maximum(slices.sizes, 1) if look.padded else slices.sizes
+        for look, (_, slices) in zip(look_back.looks, looked_up, strict=True)
+    ]
+    every = _product(times)
+    if every is None:
         return None
-    if join.kind == "left" and not all(isinstance(term, Attr) for term in of_right):
-        return None
-    if not of_right:
-        return None if form is Form.DISTINCT else Side.LEFT
-    return Side.RIGHT if len(of_right) == len(terms) else Side.BOTH
-
-
-def looked_back(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
-    """The result of the grouping; None where pairs are better listed, as there are few of them, or values so large that
-    their sums have to be added up one by one.
-    """
-    if left.height * right.height <= LISTED:
-        return None
-    slices = slices_of(left, right, look_back.both, look_back.parts)
-    if slices is None:
-        return None
-    rows = lifted(look_back.of_left, left)
-    running = _Running(slices, lifted(look_back.of_right, slices.right), rows.select(look_back.group.keys))
     columns = {key: rows[key] for key in look_back.group.keys}
-    of_left, of_right = iter(states(look_back.of_left)), iter(states(look_back.of_right))
-    padded = look_back.join.kind == "left"
-    times = np.maximum(slices.sizes, 1) if padded else slices.sizes
-    for state, side in zip(states(look_back.merged), look_back.sides, strict=True):
+    of_left, of_right = iter(states(look_back.of_left)), [iter(states(group)) for group in look_back.of_right]
+    for state, reads in zip(states(look_back.merged), look_back.reads, strict=True):
         values: list[pl.Series] | None
-        match side:
+        match reads.side:
             case Side.RIGHT:
-                values = running.states(next(of_right))
+                own = next(of_right[reads.look])
+                values = running[reads.look].states(own)
+                if values is not None and len(times) > 1:
+                    made = pl.DataFrame(dict(zip(own.columns, values, strict=True)))
+                    rest = _product([one for place, one in enumerate(times) if place != reads.look])
+                    values = None if rest is None else _weighted(own, made, rest, running[0].several)
             case Side.LEFT:
-                values = _weighted(next(of_left), rows, times, running.several)
+                values = _weighted(next(of_left), rows, every, running[0].several)
             case Side.BOTH:
-                own, found = rows[next(of_left).column("v")], running.best(next(of_right))[0]
-                known = np.asarray(own.is_not_null() & found.is_not_null())
-                found_by = state.aggregate.by is not None and _reads(state.aggregate.by, set(slices.right.columns))
-                both = (found, own) if found_by else (own, found)
-                values = [_where(known, column) for column in both]
+                one, other = rows[next(of_left).column("v")], running[reads.look].best(next(of_right[reads.look]))[0]
+                known = np.asarray(one.is_not_null() & other.is_not_null())
+                right = set(look_back.looks[reads.look].right.schema)
+                found_by = state.aggregate.by is not None and reads_alone(state.aggregate.by, right)
+                values = [_where(known, column) for column in ((other, one) if found_by else (one, other))]
             case _:
-                assert_never(side)
+                assert_never(reads.side)
         if values is None:
             return None
         columns |= dict(zip(state.columns, values, strict=True))
-    partials = pl.DataFrame(columns)
-    if look_back.merged != look_back.group and not _nested(look_back.group, rows, slices):
+    some = every > 0
+    for (_, slices), different in zip(looked_up, _different(look_back), strict=True):
+        if different and not _nested(look_back.group, rows, slices, some):
+            return None
+    partials = pl.DataFrame(columns).filter(pl.Series(some))
+    result = final(look_back.merged, merge(look_back.merged, partials))
+    results = look_back.asked.schema.names[len(look_back.keys) :]
+    return result.select(*(pl.col(column).alias(key) for key, column in look_back.keys.items()), *results)
+
+
+def _product(times: Sequence[Int64Array]) -> Int64Array | None:
+    """How many rows of the joins each looking row is in, given its partners on each side, or 1; None where all are more
+    than can be counted.
+    """
+    if functools.reduce(np.multiply, (one.astype(np.float64) for one in times)).sum() >= _MOST_ROWS:
         return None
-    if not padded:
-        partials = partials.filter(pl.Series(slices.sizes > 0))
-    return final(look_back.merged, merge(look_back.merged, partials))
+    return functools.reduce(np.multiply, times)
 
 
-def _nested(group: Group, rows: pl.DataFrame, slices: Slices) -> bool:
-    """Whether of the left rows of each group one has all partners of the others: so it has all that are different."""
+def _different(look_back: LookBack) -> list[bool]:
+    """Of which of the sides that are looked up different values are counted."""
+    counted = {
+        reads.look
+        for aggregate, reads in zip(look_back.group.aggregates, look_back.reads, strict=True)
+        if aggregate.entry.form is Form.DISTINCT
+    }
+    return [number in counted for number in range(len(look_back.looks))]
+
+
+def _sides(
+    look_back: LookBack, left: pl.DataFrame, rights: Sequence[pl.DataFrame]
+) -> tuple[pl.DataFrame, list[tuple[pl.DataFrame, Slices]]] | None:
+    """The keys and states of looking rows, and of each side that is looked up its states, and which of these each
+    looking row has. `EvaluationError` where a term has no value for a row, be it in a row of the joins or not.
+    """
+    every = look_back.schema
+    for term in look_back.checked:
+        names = attributes_of(term)
+        side = next((right for right in rights if names and names <= set(right.columns)), left)
+        evaluated(side, compile_term(term, every))
+    left = _with_values(left, look_back.added, every)
+    if look_back.looks[0].found:
+        beside = _beside(look_back, left, rights[0])
+        if beside is None:
+            return None
+        left = beside
+    looked_up = []
+    for look, right, group in zip(look_back.looks, rights, look_back.of_right, strict=True):
+        slices = slices_of(left, right, every, look.parts, always=len(rights) > 1)
+        if slices is None:
+            return None
+        looked_up.append((lifted(group, slices.right), slices))
+    return lifted(look_back.of_left, left), looked_up
+
+
+def _with_values(rows: pl.DataFrame, terms: Mapping[str, Term], schema: Schema) -> pl.DataFrame:
+    """Rows with further columns."""
+    return rows.with_columns(compile_term(term, schema).alias(name) for name, term in terms.items()) if terms else rows
+
+
+def _beside(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
+    """Each left row beside each combination of values that are found in right rows; None where these are so many that
+    there are hardly more pairs.
+    """
+    (look,) = look_back.looks
+    slices = slices_of(left, right, look_back.schema, look.plain)
+    if slices is None:
+        return None
+    values = _with_values(right, look.found, look_back.schema).select(list(look.found)).unique()
+    if left.height * values.height * WORTH > int(slices.sizes.sum()):
+        return None
+    return left.join(values, how="cross")
+
+
+def _nested(group: Group, rows: pl.DataFrame, slices: Slices, counted: BoolArray) -> bool:
+    """Whether of the left rows of each group that are `counted` one has all partners of the others: so it has all that
+    are different.
+    """
     start, stop = pl.col("\0start"), pl.col("\0stop")
     slices_alone = pl.DataFrame({"\0start": slices.start, "\0stop": slices.stop, "\0": 0})
-    some = slices_alone.with_columns(rows[key] for key in group.keys).filter(start < stop)
+    some = slices_alone.with_columns(rows[key] for key in group.keys).filter(pl.Series(counted)).filter(start < stop)
     most = (stop - start).max() == stop.max() - start.min()
     return bool(some.group_by("\0", *group.keys).agg(most.alias("\0most"))["\0most"].all())
 
@@ -212,6 +202,8 @@ def _weighted(
             product, rest = product_of_doubles(values, times.astype(np.float64))
             if (np.isinf(product) & np.isfinite(values)).any() and several():
                 return None
+            lost = part["comp"].fill_null(0.0).to_numpy()
+            rest += np.where(np.isfinite(lost), lost, 0.0) * times
             present = np.asarray(part["sum"].is_not_null())
             sums = [_where(present, pl.Series(column)) for column in (product, rest)]
         case _:
@@ -330,6 +322,9 @@ class _Running:
         maximum is that of the group.
         """
         count = self.rows.height
+        if not count:  # beside sides that have rows
+            nothing = self.rows.clear(len(self.slices.start))
+            return [nothing[column] for column in state.columns]
         ranks = self.ranks(state)
         in_order, groups, ends = ranks[self.slices.order], self.slices.groups, self.slices.stop - 1
         if self.ends is None:

@@ -277,12 +277,16 @@ class Slices:
         return self.stop - self.start
 
 
-def slices_of(left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts) -> Slices | None:
-    """The partners by equal keys and ranges that limit one term; None where there are few pairs with equal keys."""
+def slices_of(
+    left: pl.DataFrame, right: pl.DataFrame, both: Schema, parts: JoinParts, *, always: bool = False
+) -> Slices | None:
+    """The partners by equal keys and ranges that limit one term; None where there are few pairs with equal keys, unless
+    they are wanted `always`.
+    """
     if parts.right:
         right = right.filter(compile_term(conjunction(parts.right), both))
     groups = _groups(left.height, right.height, *_keys(left, right, both, parts.equalities))
-    if _few_pairs(*groups):
+    if not always and _few_pairs(*groups):
         return None
     band, *others = find_bands(left, right, both, parts, groups)
     if others or band.flipped or band.rest:

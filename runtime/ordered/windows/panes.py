@@ -74,8 +74,8 @@ def panes_of(window: CountWindow | TimedWindow) -> Panes:
             return Panes(many, many == 1, empty)
         case LandmarkWindow():
             return Panes(ENDLESS, grows=True, stays=True)
-        case CountWindow(size=size, every=every, pane=pane):
-            return Panes(size // pane, size == pane, stays=True, whole=True, step=every // pane)
+        case CountWindow(size=size, every=every, offset=offset, pane=pane):
+            return Panes(size // pane, size == pane, stays=True, whole=True, step=every // pane, first=offset // pane)
         case AnchoredWindow(size=size, every=every, pane=pane):
             many = size // pane
             return Panes(many, size == pane, stays=True, whole=True, step=every // pane, first=many)

@@ -169,7 +169,7 @@ class PositionLog:
         self._logged = {(source, file) for source, files in logged.items() for file in files}
         self.leaving = {source: LeavingFiles(files) for source, files in logged.items()}
         for source, leaving in self.leaving.items():
-            leaving.add(self.positions.recent.get(source, ()))
+            leaving.add(self.positions.recent.get(source, ())[::-1])  # first those of the last batch
 
     def gone(self, source: str, files: Sequence[SourceFile]) -> None:
         """Records that files left their directory, so that a file of such a name is new. The next batch forgets

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import tidegate as tg
 from tests.runtime.spark.job_names import descriptions
-from tests.runtime.test_shared_parts import queries, rows, run
+from tests.runtime.test_shared_parts import looked_up, queries, rows, run
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import Source, parquet
 from tidegate.runtime.engines.spark.engine import start
@@ -41,6 +41,17 @@ def test_a_common_part_is_one_cached_relation_read_by_both_queries(spark: SparkS
     finally:
         common.release()
     assert not common.held[0].is_cached
+
+
+def test_what_rows_look_up_is_not_held_as_pairs(spark: SparkSession) -> None:
+    plan = tg.program(**looked_up("Means", "Most")).explain().lowered()
+    assert all(query.common for query in plan.queries)
+    (instant,) = plan.queries[0].facts.output.progress
+    old, new = {instant: -1}, {instant: 60}
+    held = spark.createDataFrame([(0, t, t) for t in range(60)], "k bigint, t bigint, v bigint")
+    demands = [Demand.of(query, old, new) for query in plan.queries]
+    read = [read_leaves(demand, [held] * len(demand.query.leaves), {}) for demand in demands]
+    assert not Common.of(demands, read).held
 
 
 def test_all_queries_of_a_level_are_one_job(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -198,7 +199,7 @@ def test_of_two_that_publish_one_name_elsewhere_one_is_there_whole(
 ) -> None:
     one, other = staged(tmp_path / "one", b"1" * 3000), staged(tmp_path / "other", b"2" * 3000)
     moves = [("staging/q/1", str(elsewhere / RESULT))]
-    one.failpoints.arm(failpoint, lambda: other.publish(moves))
+    one.failpoints.arm(failpoint, partial(other.publish, moves))
     with pytest.raises(StateError, match="holds something else") as caught:
         one.publish(moves)
     assert caught.value.code == OUTPUT
@@ -210,7 +211,7 @@ def test_of_two_that_publish_one_name_elsewhere_one_is_there_whole(
 def test_two_that_publish_the_same_elsewhere(tmp_path: Path, elsewhere: Path) -> None:
     one, other = staged(tmp_path / "one", b"1" * 3000), staged(tmp_path / "other", b"1" * 3000)
     moves = [("staging/q/1", str(elsewhere / RESULT))]
-    one.failpoints.arm("store-publish-copied", lambda: other.publish(moves))
+    one.failpoints.arm("store-publish-copied", partial(other.publish, moves))
     one.publish(moves)
     assert [path.read_bytes() for path in elsewhere.iterdir()] == [b"1" * 3000]
 

@@ -16,7 +16,7 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.engines.spark.eval.aggregates import final, merge
 from tidegate.runtime.engines.spark.eval.column_cache import kept_term
 from tidegate.runtime.engines.spark.eval.names import col
-from tidegate.runtime.engines.spark.eval.relational import evaluate
+from tidegate.runtime.engines.spark.eval.relational import evaluate, looks_up
 from tidegate.runtime.eval.columns import spark_schema
 from tidegate.runtime.plan.shared_parts import Demand, Ready, compute_common
 from tidegate.runtime.plan.steps import Buffer, CommonPart, Progress, QueryPlan
@@ -57,7 +57,7 @@ class Common:
             frames.append(evaluate(part.node, read[number], ready, first=part.first).persist())
             return frames[-1]
 
-        return cls(compute_common(demands, compute), frames)
+        return cls(compute_common(demands, looks_up, compute), frames)
 
     def release(self) -> None:
         for frame in self.held:

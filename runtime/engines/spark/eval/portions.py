@@ -19,7 +19,13 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.nodes import occurrences
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.engines.spark.eval.divisions import Division, divisions
-from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards, load_line, read_shares
+from tidegate.runtime.engines.spark.eval.shards import (
+    ComparedPairs,
+    ShardJob,
+    evaluate_shards,
+    load_line,
+    read_shares,
+)
 from tidegate.runtime.engines.spark.tasks.running import Tasks
 from tidegate.runtime.engines.spark.workers import WriteTarget, store_rows
 from tidegate.runtime.eval.increment import increment
@@ -173,11 +179,13 @@ def evaluate_portion(target: WriteTarget, jobs: Sequence[PortionJob], shards: in
     read = time.perf_counter()
     schema = occurrences(job.query.tree)[division.leaf].schema
     leaves[division.leaf] = portion_of(leaves[division.leaf], division, schema, portion, portions)
-    rows = increment(job.query, leaves, job.old, job.new, {})
+    pairs = ComparedPairs()
+    rows = increment(job.query, leaves, job.old, job.new, {}, announce=pairs.announce)
     if rows.height:
         output = job.query.facts.output.schema
         yield store_rows(target, job.query.name, output, job.feeds, rows, written=job.written)
     yield from load_line(target, job.query.name, shard, portions, read - began, time.perf_counter() - read)
+    yield from pairs.lines()
 
 
 def portion_of(rows: pl.DataFrame, division: Division, schema: Schema, portion: int, portions: int) -> pl.DataFrame:

@@ -30,10 +30,12 @@ from tidegate.algebra.nodes import (
     Scan,
     Select,
     Union,
+    children,
     occurrences,
+    with_children,
 )
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.terms import Attr, Term, call
+from tidegate.algebra.terms import Term, call
 from tidegate.algebra.typed.operations import resolve, term_type
 from tidegate.algebra.typed.terms import TypedTerm, typed_nodes
 from tidegate.algebra.types import DOUBLE
@@ -42,7 +44,7 @@ from tidegate.runtime.engines.spark.eval.column_cache import kept, kept_term
 from tidegate.runtime.engines.spark.eval.names import NamedFrame, col, renamed
 from tidegate.runtime.engines.spark.eval.terms import SparkTerms
 from tidegate.runtime.engines.spark.setup.session import SHUFFLE_PARTITIONS
-from tidegate.runtime.eval.aggregates.look_back import LookBack, look_back
+from tidegate.runtime.eval.aggregates.look_back_form import LookBack, look_back
 from tidegate.runtime.eval.columns import held_arrow_type, spark_schema
 from tidegate.runtime.eval.functions.frame import is_leaf, leaf_name
 from tidegate.runtime.eval.relational import evaluate as in_polars
@@ -134,28 +136,23 @@ class _Evaluation:
         return NamedFrame(frame, columns)
 
     def _look_back(self, node: Group) -> LookBack | None:
-        """The grouping as one of what left rows look up by keys that are keys of the group: then rows that have these
-        keys alike are all of a group's.
-        """
-        found = look_back(node)
-        if found is None or any((self._place, part) in self._ready for part in (node.input, found.join)):
-            return None
-        keys = [equality.left for equality in found.parts.equalities]
-        return found if keys and {*keys} <= {*map(Attr, node.keys)} else None
+        """The grouping as one of what left rows look up, unless the join is there."""
+        found = _by_shares(node)
+        return None if found is None or (self._place, found.joins[0]) in self._ready else found
 
     def _looked_back(self, found: LookBack) -> NamedFrame:
         """What left rows look up, share by share of the keys, without a list of the pairs (decision 33)."""
-        join, group = found.join, found.group
+        (join,), group = found.joins, found.asked
         left = self.evaluate(join.left)
         right = self.evaluate(join.right)
-        keys = found.parts.equalities
+        keys = join_parts(join.condition, join.left.schema, join.right.schema).equalities
         shares = SHARES * int(left.frame.sparkSession.conf.get(SHUFFLE_PARTITIONS) or 1)
         ones = _shared_out(left, [key.left for key in keys], join.left.schema, shares)
         others = _shared_out(right, [key.right for key in keys], join.right.schema, shares)
         columns = dict(zip(group.schema.names, self._names, strict=False))
         own = Schema(tuple(attribute.renamed(columns[attribute.name]) for attribute in group.schema.attributes))
         both = ones.groupBy(_SHARE).cogroup(others.groupBy(_SHARE))
-        return NamedFrame(both.applyInArrow(_looking_back(group, join, own), spark_schema(own)), columns)
+        return NamedFrame(both.applyInArrow(_looking_back(found, own), spark_schema(own)), columns)
 
     def _join(self, node: Join, left: NamedFrame, right: NamedFrame) -> NamedFrame:
         """A join whose condition is split, so that Catalyst sees equal keys apart from what may fail."""
@@ -196,6 +193,23 @@ class _Evaluation:
         return NamedFrame(left.narrowed().join(right.narrowed(), condition, "left_anti"), left.columns)
 
 
+def looks_up(group: Group, join: Join) -> bool:
+    """Whether a grouping has what rows look up, share by share of the keys, and needs no rows of a join for that."""
+    found = _by_shares(group)
+    return found is not None and join in found.joins
+
+
+def _by_shares(node: Group) -> LookBack | None:
+    """The grouping as one of what left rows look up by keys that are keys of the group: then rows that have these keys
+    alike are all of a group's.
+    """
+    found = look_back(node, at_most=1)
+    if found is None:
+        return None
+    keys = {equality.left for equality in found.looks[0].plain.equalities}
+    return found if keys and keys <= found.key_terms else None
+
+
 def _shared_out(rows: NamedFrame, keys: Sequence[Term], schema: Schema, shares: int) -> DataFrame:
     """The rows, each with the number of its share: equal keys are in one. NULL, which some keys take as equal, too."""
     values = [kept_term(key, schema, rows.columns) for key in keys]
@@ -205,26 +219,30 @@ def _shared_out(rows: NamedFrame, keys: Sequence[Term], schema: Schema, shares: 
     return rows.narrowed().withColumn(_SHARE, F.pmod(F.xxhash64(*values), F.lit(shares)))
 
 
-def _looking_back(group: Group, join: Join, schema: Schema) -> Callable[[pa.Table, pa.Table], pa.Table]:
+def _looking_back(found: LookBack, schema: Schema) -> Callable[[pa.Table, pa.Table], pa.Table]:
     """What a worker does with the rows of a share; `schema` has the names of the result's columns there."""
+    (join,) = found.joins
     sides = [StreamDef(name, side.schema, static=True) for name, side in (("left", join.left), ("right", join.right))]
-    over = replace(join, left=Scan(sides[0]), right=Scan(sides[1]))
-    input_ = replace(group.input, input=over) if isinstance(group.input, Project) else over
-    own = replace(group, input=input_)
+    own = _over(found.asked, join, replace(join, left=Scan(sides[0]), right=Scan(sides[1])))
 
     def looked_up(left: pa.Table, right: pa.Table) -> pa.Table:
         rows = {}
         for place, (table, side) in enumerate(zip((left, right), sides, strict=True)):
             attributes = table.select(range(len(side.schema.names))).rename_columns(list(side.schema.names))
             rows[place] = pl.DataFrame(attributes)
-        found = in_polars(own, rows)
+        made = in_polars(own, rows)
         types = [held_arrow_type(attribute.type) for attribute in schema.attributes]
         arrays = [
-            found.get_column(name).to_arrow().cast(type_) for name, type_ in zip(own.schema.names, types, strict=True)
+            made.get_column(name).to_arrow().cast(type_) for name, type_ in zip(own.schema.names, types, strict=True)
         ]
         return pa.Table.from_arrays(arrays, names=list(schema.names))
 
     return looked_up
+
+
+def _over(node: Node, join: Join, other: Join) -> Node:
+    """What stands above a join, one node above the other, above another one."""
+    return other if node is join else with_children(node, tuple(_over(below, join, other) for below in children(node)))
 
 
 def _in_python(node: Join) -> bool:

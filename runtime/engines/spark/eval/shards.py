@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import polars as pl
@@ -67,15 +67,32 @@ def _evaluate(target: WriteTarget, jobs: Sequence[ShardJob], shard: int, shards:
     read = read_shares(target, jobs, demands, shard, shards)
     seconds = (time.perf_counter() - began) / len(jobs)
     began = time.perf_counter()
-    ready = common_parts(demands, read)
+    pairs = ComparedPairs()
+    ready = common_parts(demands, read, pairs.announce)
     together = (time.perf_counter() - began) / len(jobs)
     for job, leaves, parts in zip(jobs, read, ready, strict=True):
         began = time.perf_counter()
-        rows = increment(job.query, leaves, job.old, job.new, parts)
+        rows = increment(job.query, leaves, job.old, job.new, parts, announce=pairs.announce)
         if rows.height:
             schema = job.query.facts.output.schema
             yield store_rows(target, job.query.name, schema, job.feeds, rows, written=job.written)
         yield from load_line(target, job.query.name, shard, 1, seconds, together + time.perf_counter() - began)
+    yield from pairs.lines()
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPairs:
+    """How many pairs joins of many have compared in a task, by query. The driver says it (TG446)."""
+
+    told: dict[str, int] = field(default_factory=dict)
+
+    def announce(self, query: QueryPlan, pairs: int) -> None:
+        self.told[query.name] = self.told.get(query.name, 0) + pairs
+
+    def lines(self) -> Iterator[str]:
+        """The summaries of them."""
+        for query, pairs in self.told.items():
+            yield json.dumps({"query": query, "pairs": pairs})
 
 
 def load_line(

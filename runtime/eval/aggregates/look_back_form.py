@@ -1,0 +1,361 @@
+"""Which groupings have, of each row of one side of a join, what that row looks up on the other side.
+
+Between grouping and join there may be names, new attributes and projections: what these make is put into the keys and
+the aggregates, so that they read attributes of the join. The looking side is then the left one, whichever it is in the
+tree, and has the keys as columns. Of joins one on another the left side of the first may look up all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property, lru_cache
+from typing import Final
+
+from tidegate.algebra.evaluation import is_null_of_nulls
+from tidegate.algebra.functions.aggregates import Aggregate, Form, Function
+from tidegate.algebra.nodes import Group, Imbed, Join, JoinKind, Node, Project, Rename, Scan
+from tidegate.algebra.schema import Attribute, Schema, StreamDef, unused_mark
+from tidegate.algebra.terms import Attr, Lit, Param, Term, attributes_of, rename_attributes, substitute, subterms
+from tidegate.algebra.typed.operations import resolve, term_type
+from tidegate.algebra.types import BIGINT
+from tidegate.runtime.eval.joins.bands import is_one_slice
+from tidegate.runtime.plan.join_parts import Equality, JoinParts, join_parts
+
+#: Parts of a term that is made of others, up to which it is looked at: attributes that are made of each other double.
+_LARGEST: Final = 200
+#: Sides that are looked up at most: each is a term of the product that an aggregate is multiplied by.
+MOST_LOOKS: Final = 8
+_KINDS: Final[tuple[JoinKind, ...]] = ("inner", "left")
+
+
+class Side(Enum):
+    """What an aggregate reads of a row of the join. Of `BOTH` one gives the argument, the other the order."""
+
+    LEFT = "left"
+    RIGHT = "right"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """The sides that an aggregate reads: the looking one, a side that is looked up by its number, or both."""
+
+    side: Side
+    look: int = 0
+
+
+@dataclass(frozen=True)
+class Look:
+    """A side that is looked up. `found` are values of its rows beside each of which a looking row stands; `padded`: a
+    looking row without partners stays.
+    """
+
+    right: Node
+    plain: JoinParts
+    padded: bool
+    found: Mapping[str, Term]
+
+    @cached_property
+    def parts(self) -> JoinParts:
+        """The parts of the condition, with the values that are found: groups take NULL as equal."""
+        found = (Equality(Attr(name), term, null_safe=True) for name, term in self.found.items())
+        return replace(self.plain, equalities=(*self.plain.equalities, *found))
+
+
+@dataclass(frozen=True)
+class LookBack:
+    """A grouping of joins that can be computed looking row by looking row.
+
+    `asked` is the grouping as it stands in the tree, `joins` the joins below it from the outermost on, whose rows
+    nobody needs, and `inputs` what these are made of, of which the `looking` one looks up the others, `looks`. `group`
+    is the same over rows that begin with those of `left`, the looking ones; `keys` has by key the column there, columns
+    `added` are made of the looking row. `checked` are terms over one side that may have no value, for which rows of the
+    joins are asked. `reads` says what each aggregate reads: those that count rows read the looking side.
+    """
+
+    asked: Group
+    joins: tuple[Join, ...]
+    inputs: tuple[Node, ...]
+    looking: int
+    group: Group
+    left: Node
+    looks: tuple[Look, ...]
+    keys: Mapping[str, str]
+    added: Mapping[str, Term]
+    checked: tuple[Term, ...]
+    reads: tuple[Reads, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """All attributes that terms read."""
+        sides = (self.left, *(look.right for look in self.looks))
+        return Schema(tuple(attribute for side in sides for attribute in side.schema.attributes))
+
+    @property
+    def key_terms(self) -> frozenset[Term]:
+        """The keys as terms over the looking side."""
+        return frozenset(self.added.get(column, Attr(column)) for column in self.keys.values())
+
+    @cached_property
+    def merged(self) -> Group:
+        """The grouping of what left rows yield: of how many different values partners have, the most counts."""
+        most = (
+            replace(one, function=Function.MAX, argument=Lit(0, BIGINT)) if one.entry.form is Form.DISTINCT else one
+            for one in self.group.aggregates
+        )
+        return Group(self.group.input, self.group.keys, tuple(most))
+
+    @cached_property
+    def of_left(self) -> Group:
+        """What is needed of looking rows, aggregate by aggregate."""
+        return Group(self.left, self.group.keys, self._of(Side.LEFT, range(len(self.looks))))
+
+    @cached_property
+    def of_right(self) -> tuple[Group, ...]:
+        """What is needed of the rows of each side that is looked up, aggregate by aggregate."""
+        return tuple(Group(look.right, (), self._of(Side.RIGHT, (number,))) for number, look in enumerate(self.looks))
+
+    def _of(self, side: Side, looks: Collection[int]) -> tuple[Aggregate, ...]:
+        chosen: list[Aggregate] = []
+        for aggregate, reads in zip(self.group.aggregates, self.reads, strict=True):
+            if reads.side is side and reads.look in looks:
+                chosen.append(aggregate)
+            elif reads.side is Side.BOTH and reads.look in looks:
+                others = set(self.looks[reads.look].right.schema)
+                (term,) = (one for one in _terms(aggregate) if reads_alone(one, others) == (side is Side.RIGHT))
+                latest = term == aggregate.by and aggregate.entry.form is Form.LATEST
+                chosen.append(Aggregate(aggregate.name, Function.MAX if latest else Function.MIN, term))
+        return tuple(chosen)
+
+
+@lru_cache(maxsize=1024)
+def look_back(group: Group, *, at_most: int = MOST_LOOKS) -> LookBack | None:
+    """The grouping as one of what each row of a side looks up, on so many other sides at most; None where it is none.
+
+    The more sides are looked up, the fewer rows of joins there have to be.
+    """
+    over = _over_join(group)
+    if over is None:
+        return None
+    chain = _chain(over.join)
+    for count in range(min(len(chain), at_most), 1, -1):
+        if (found := _looked_up(over, chain[:count], mirrored=False)) is not None:
+            return found
+    ways = (_looked_up(over, chain[:1], mirrored=mirrored) for mirrored in (False, True))
+    return min((way for way in ways if way is not None), key=_found_instants, default=None)
+
+
+def looks_up(group: Group, join: Join) -> bool:
+    """Whether a grouping is one of what each row of a side looks up, and needs no rows of a join below it for that."""
+    found = look_back(group)
+    return found is not None and join in found.joins
+
+
+def _found_instants(way: LookBack) -> tuple[int, int]:
+    """How many keys are found in right rows, and how many of these are instants, of which there are the most."""
+    (look,) = way.looks
+    instants = (any(look.right.schema[name].temporal for name in attributes_of(term)) for term in look.found.values())
+    return len(look.found), sum(instants)
+
+
+def _chain(join: Join) -> list[Join]:
+    """The join, and those that its left side is made of, from it on: inner and left ones with nothing but projections
+    between them.
+    """
+    chain = [join]
+    while True:
+        below = chain[-1].left
+        while isinstance(below, Project):
+            below = below.input
+        if not isinstance(below, Join) or below.kind not in _KINDS:
+            return chain
+        chain.append(below)
+
+
+@dataclass(frozen=True, slots=True)
+class _OverJoin:
+    """A grouping whose keys and aggregates are terms over the join below it. So are those that are `checked`: new
+    attributes that may have no value, whether they are read or not.
+    """
+
+    group: Group
+    join: Join
+    keys: Mapping[str, Term]
+    aggregates: tuple[Aggregate, ...]
+    checked: tuple[Term, ...]
+
+
+def _over_join(group: Group) -> _OverJoin | None:
+    """The grouping of a join; None where there is none, or where terms would be large."""
+    keys: dict[str, Term] = {key: Attr(key) for key in group.keys}
+    checked: list[Term] = []
+    aggregates, node = group.aggregates, group.input
+    while isinstance(node, Project | Rename | Imbed):
+        keys = {key: _below(term, node) for key, term in keys.items()}
+        checked = [_below(term, node) for term in checked]
+        if isinstance(node, Imbed) and resolve(node.term, node.input.schema).fallible:
+            checked.append(node.term)
+        aggregates = tuple(
+            replace(
+                one,
+                argument=None if one.argument is None else _below(one.argument, node),
+                by=None if one.by is None else _below(one.by, node),
+            )
+            for one in aggregates
+        )
+        read = (*keys.values(), *checked, *(term for one in aggregates for term in _terms(one)))
+        if any(map(_is_large, read)):
+            return None
+        node = node.input
+    if not isinstance(node, Join) or node.kind not in _KINDS:
+        return None
+    return _OverJoin(group, node, keys, aggregates, tuple(checked))
+
+
+def _below(term: Term, node: Project | Rename | Imbed) -> Term:
+    """A term over what a node makes as one over what it is made of."""
+    match node:
+        case Project():
+            return term
+        case Rename(_, pairs):
+            return rename_attributes(term, {new: old for old, new in pairs})
+        case Imbed(_, name, made_of):
+            return _replaced(term, {Attr(name): made_of})
+
+
+def _replaced(term: Term, by: Mapping[Term, Term]) -> Term:
+    def replacement(leaf: Attr | Param) -> Term:
+        return by.get(leaf, leaf)
+
+    return substitute(term, replacement)
+
+
+def _is_large(term: Term) -> bool:
+    return any(number >= _LARGEST for number, _ in enumerate(subterms(term)))
+
+
+def _looked_up(over: _OverJoin, joins: Sequence[Join], *, mirrored: bool) -> LookBack | None:
+    """The grouping as one of what the rows of the left side of the last join look up, or those of its right one."""
+    last = joins[-1]
+    if mirrored and last.kind != "inner":
+        return None
+    left, rights = last.left, [join.right for join in reversed(joins)]
+    if mirrored:
+        left, rights = last.right, [last.left]
+    looks = _looks(left, rights, joins[::-1])
+    if looks is None:
+        return None
+    # What attributes of other sides are in a row, as terms over the looking one.
+    equal = {one.right: one.left for look in looks if not look.padded for one in look.plain.equalities}
+    terms = {key: _replaced(term, equal) for key, term in over.keys.items()}
+    attributes = [one for side in (left, *rights) for one in side.schema.attributes]
+    if len({one.name for one in attributes}) < len(attributes):  # one was projected away
+        return None
+    every = Schema(tuple(attributes))
+    results = {one.name for one in over.aggregates}
+    keys, made = _columns(terms, set(left.schema) - results, unused_mark({*every, *results}))
+    added = {name: term for name, term in made.items() if attributes_of(term) <= set(left.schema)}
+    found = {name: term for name, term in made.items() if name not in added}
+    if found:
+        if len(looks) > 1 or looks[0].padded or looks[0].plain.equalities:
+            return None
+        if not all(reads_alone(term, set(rights[0].schema)) for term in found.values()):
+            return None
+        looks = (replace(looks[0], found=found),)
+    checked = tuple(term for term in over.checked if term not in added.values())
+    others = [term for term in checked if not attributes_of(term) <= set(left.schema)]
+    if not all(any(_has_no_more_values(term, look) for look in looks) for term in others):
+        return None
+    columns = [Attribute(name, term_type(term, every)) for name, term in made.items()]
+    looking = Scan(StreamDef("looking", Schema((*left.schema.attributes, *columns)), static=True))
+    rows: Node = looking
+    for join, right in zip(reversed(joins), rights, strict=True):
+        rows = Join(rows, right, join.condition, join.kind)
+    reads = [read for aggregate in over.aggregates if (read := _reads(aggregate, left.schema, looks)) is not None]
+    if len(reads) < len(over.aggregates):
+        return None
+    group = Group(rows, tuple(dict.fromkeys(keys.values())), over.aggregates)
+    inputs = (last.left, *(join.right for join in reversed(joins)))
+    return LookBack(
+        over.group,
+        tuple(joins),
+        inputs,
+        int(mirrored),
+        group,
+        looking,
+        looks,
+        keys,
+        added,
+        checked,
+        tuple(reads),
+    )
+
+
+def _looks(left: Node, rights: Sequence[Node], joins: Sequence[Join]) -> tuple[Look, ...] | None:
+    """The sides that rows of the left one look up by the conditions of these joins; None where partners depend on each
+    other, or are not adjacent in any order.
+    """
+    looks = []
+    for right, join in zip(rights, joins, strict=True):
+        both = Schema((*left.schema.attributes, *right.schema.attributes))
+        if not attributes_of(join.condition) <= set(both):
+            return None
+        parts = join_parts(join.condition, left.schema, right.schema)
+        # A condition on the pair, or a range of another term, leaves partners that are not adjacent in any order.
+        if parts.rest or not is_one_slice(parts.ranges, both):
+            return None
+        looks.append(Look(right, parts, join.kind == "left", {}))
+    return tuple(looks)
+
+
+def _has_no_more_values(term: Term, look: Look) -> bool:
+    """Whether a term has a value for each row of the join if it has one for each right row: padded rows have, too."""
+    own = look.right.schema
+    return reads_alone(term, set(own)) and (not look.padded or is_null_of_nulls(term, own))
+
+
+def _columns(terms: Mapping[str, Term], own: set[str], mark: str) -> tuple[dict[str, str], dict[str, Term]]:
+    """By key the column of the looking side that has it, one of its `own` or one that begins with the mark, and the
+    terms of the latter.
+    """
+    keys: dict[str, str] = {}
+    made: dict[str, Term] = {}
+    for number, (key, term) in enumerate(terms.items()):
+        if isinstance(term, Attr) and term.name in own:
+            keys[key] = term.name
+        else:
+            keys[key] = f"{mark}{number}"
+            made[keys[key]] = term
+    return keys, made
+
+
+def _terms(aggregate: Aggregate) -> tuple[Term, ...]:
+    return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
+
+
+def reads_alone(term: Term, names: set[str]) -> bool:
+    """Whether a term reads these attributes, and no others."""
+    return bool(attributes_of(term)) and attributes_of(term) <= names
+
+
+def _reads(aggregate: Aggregate, left: Schema, looks: Sequence[Look]) -> Reads | None:
+    """What an aggregate reads; None where it cannot be computed looking row by looking row.
+
+    Of padded rows an attribute is NULL and adds nothing, and so does a term that is NULL of NULLs.
+    """
+    terms, form = _terms(aggregate), aggregate.entry.form
+    if form in (Form.SKETCH, Form.WHOLE):
+        return None
+    of = {
+        term: number for term in terms for number, look in enumerate(looks) if reads_alone(term, set(look.right.schema))
+    }
+    if not all(attributes_of(term) <= set(left) for term in terms if term not in of) or len({*of.values()}) > 1:
+        return None
+    if not of:
+        return None if form is Form.DISTINCT else Reads(Side.LEFT)
+    look = looks[number := next(iter(of.values()))]
+    if look.padded and not all(is_null_of_nulls(term, look.right.schema) for term in of):
+        return None
+    return Reads(Side.RIGHT if all(term in of for term in terms) else Side.BOTH, number)
