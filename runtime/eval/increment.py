@@ -4,30 +4,25 @@
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import polars as pl
 
-from tidegate.algebra.nodes import Group, Join
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import TRUE, Term
-from tidegate.runtime.eval.aggregates.look_back import LISTED
-from tidegate.runtime.eval.aggregates.look_back_form import looks_up
 from tidegate.runtime.eval.aggregates.partials import final, merge
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.filters import holds_throughout, kept, mask_of, where
 from tidegate.runtime.eval.joins.ranges import whole
 from tidegate.runtime.eval.relational import evaluate, evaluate_pieces
 from tidegate.runtime.eval.terms import compile_term
-from tidegate.runtime.plan import shared_parts as common
-from tidegate.runtime.plan.shared_parts import Demand, compute_common
+from tidegate.runtime.plan import shared_parts
+from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import Buffer, CommonPart, Leaf, Progress, QueryPlan
 from tidegate.runtime.rows import Rows, Unsupported, as_frame
 
-Ready = common.Ready[pl.DataFrame]
+Ready = shared_parts.Ready[pl.DataFrame]
 
 
 def read_leaves(
@@ -79,23 +74,13 @@ def common_parts(
     read: Sequence[Mapping[int, pl.DataFrame]],
     announce: Callable[[QueryPlan, int], None] | None = None,
 ) -> list[Ready]:
-    """Computes the parts that several of the queries contain once, for each of them.
-
-    A join of few rows is one of them, whatever stands above it: its pairs would be listed by each of the queries.
-    """
+    """The parts that several of the queries contain, for each of them. The first that asks for one computes it."""
 
     def compute(number: int, part: CommonPart, ready: Ready) -> pl.DataFrame:
         hears = None if announce is None else partial(announce, demands[number].query)
         return evaluate(part.node, read[number], ready, first=part.first, announce=hears)
 
-    few = all(math.prod(heapq.nlargest(2, (rows.height for rows in leaves.values()))) <= LISTED for leaves in read)
-    return compute_common(demands, never if few else looks_up, compute)
-
-
-def never(group: Group, join: Join) -> bool:
-    """That the grouping looks no partners of the join up."""
-    del group, join
-    return False
+    return shared_parts.common_parts(demands, compute)
 
 
 def increment(

@@ -43,12 +43,13 @@ from tidegate.runtime.eval.joins.ranges import Announce, equal_pairs, join_frame
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.aggregate_states import has_partials
 from tidegate.runtime.plan.join_parts import Equality, JoinParts, Range, join_parts
+from tidegate.runtime.plan.shared_parts import Later
 
 
 def evaluate(
     node: Node,
     leaves: Mapping[int, pl.DataFrame],
-    ready: Mapping[tuple[int, Node], pl.DataFrame] = MappingProxyType({}),
+    ready: Mapping[tuple[int, Node], Later[pl.DataFrame]] = MappingProxyType({}),
     *,
     first: int = 0,
     announce: Announce | None = None,
@@ -56,8 +57,8 @@ def evaluate(
     """Evaluates a query to the bag of its rows. The columns are the attributes of its schema, in order.
 
     `leaves`: rows by occurrence, that is by the place of the reference among all, from the left and from `first`.
-    `ready`: parts that are computed already, by the place of their first leaf. `announce` hears of joins of many pairs
-    how many these are.
+    `ready`: parts that others have too, by the place of their first leaf. `announce` hears of joins of many pairs how
+    many these are.
     """
     return _Evaluation(leaves, ready, first, announce).evaluate(node)
 
@@ -65,7 +66,7 @@ def evaluate(
 def evaluate_pieces(
     node: Node,
     leaves: Mapping[int, pl.DataFrame],
-    ready: Mapping[tuple[int, Node], pl.DataFrame],
+    ready: Mapping[tuple[int, Node], Later[pl.DataFrame]],
     announce: Announce | None,
 ) -> Iterator[pl.DataFrame]:
     """The same in one piece or several, so that of a join of many pairs nobody holds more rows than are wanted."""
@@ -77,14 +78,14 @@ class _Evaluation:
     """An evaluation, with the number of the next leaf."""
 
     leaves: Mapping[int, pl.DataFrame]
-    ready: Mapping[tuple[int, Node], pl.DataFrame]
+    ready: Mapping[tuple[int, Node], Later[pl.DataFrame]]
     place: int
     announce: Announce | None
 
     def evaluate(self, node: Node) -> pl.DataFrame:
-        if self.ready and (done := self.ready.get((self.place, node))) is not None:
+        if self.ready and (part := self.ready.get((self.place, node))) is not None:
             self.place += len(occurrences(node))
-            return done
+            return part.rows
         match node:
             case Scan(stream):
                 self.place += 1
@@ -147,16 +148,21 @@ class _Evaluation:
             case _:
                 yield self.evaluate(node)
 
+    def is_done(self, join: Join) -> bool:
+        """Whether the rows of a join that begins at the next leaf are there already."""
+        part = self.ready.get((self.place, join))
+        return part is not None and part.done is not None
+
     def group(self, node: Group) -> pl.DataFrame:
         lookback, first = look_back(node), self.place
-        if lookback is None or any((first, join) in self.ready for join in lookback.joins):
+        if lookback is None or self.is_done(lookback.joins[0]):
             return _grouped(node, self.pieces(node.input))
         ready = dict(self.ready)
         inputs = []
         for input_ in lookback.inputs:
             place = self.place
             inputs.append(self.evaluate(input_))
-            ready[place, input_] = inputs[-1]
+            ready[place, input_] = Later.known(inputs[-1])
         rows = looked_back(lookback, inputs)
         return _grouped(node, replace(self, ready=ready, place=first).pieces(node.input)) if rows is None else rows
 

@@ -21,7 +21,10 @@ def plan_text(plan: Plan, timetable: Timetable | None = None, limits: Limits | N
     """
     limits = limits or Limits()
     parts = [_buffer_text(plan, buffer, limits) for buffer in plan.buffers]
-    parts += [_query_text(plan, query, timetable or Timetable(), limits) for query in plan.queries]
+    parts += [
+        _query_text(query, shared, timetable or Timetable(), limits)
+        for query, shared in zip(plan.queries, sharers(plan.queries), strict=True)
+    ]
     return "\n\n".join(parts)
 
 
@@ -53,9 +56,9 @@ def plan_dict(plan: Plan, timetable: Timetable | None = None, limits: Limits | N
                 **_notes(query),
                 "events": None if query.ordered is None else _events(query.ordered),
                 "tree": node_text(query.tree),
-                "shares": [{"tree": node_text(part), "with": names} for part, names in _shares(plan, query)],
+                "shares": [{"tree": node_text(part), "with": names} for part, names in shared],
             }
-            for query in plan.queries
+            for query, shared in zip(plan.queries, sharers(plan.queries), strict=True)
         ],
     }
 
@@ -76,7 +79,9 @@ def _buffer_text(plan: Plan, buffer: Buffer, limits: Limits) -> str:
     return "\n".join([*head, _indented("chain", node_text(buffer.chain))])
 
 
-def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limits) -> str:
+def _query_text(
+    query: QueryPlan, shared: Sequence[tuple[Node, list[str]]], timetable: Timetable, limits: Limits
+) -> str:
     lines = [f"increment {query.name}", f"  reads       {', '.join(dict.fromkeys(_inputs(query))) or 'nothing'}"]
     if schedule := timetable.describe(query.stream):
         lines.append(f"  scheduled   {schedule}; while it is behind, what it reads is kept longer")
@@ -96,19 +101,11 @@ def _query_text(plan: Plan, query: QueryPlan, timetable: Timetable, limits: Limi
         ):
             lines += [_indented(head, "\n".join(said))] if said else []
     lines.append(f"  on Spark    {limits.describe(query)}")
-    for part, names in _shares(plan, query):
+    for part, names in shared:
         operator = node_text(part).splitlines()[0]
-        lines.append(f"  shares      {operator}, computed once for {', '.join(names)} where they advance together")
+        users = ", ".join(names)
+        lines.append(f"  shares      {operator}, computed at most once for {users} where they advance together")
     return "\n".join([*lines, _indented("tree", node_text(query.tree))])
-
-
-def _shares(plan: Plan, query: QueryPlan) -> list[tuple[Node, list[str]]]:
-    """What the query computes together with others, and the names of those."""
-    if not query.common:
-        return []
-    from tidegate.runtime.eval.aggregates.look_back_form import looks_up  # which loads Polars
-
-    return list(sharers(plan.queries, query, looks_up))
 
 
 def _notes(query: QueryPlan) -> dict[str, list[str] | None]:

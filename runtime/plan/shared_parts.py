@@ -1,21 +1,44 @@
-"""Parts of trees that several queries share. Planning finds them; an increment computes each once."""
+"""Parts of trees that several queries share. Planning finds them; an increment computes each at most once."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Generic, TypeVar
 
-from tidegate.algebra.nodes import Group, Imbed, Join, Node, Project, Rename, Scan, Select, children, occurrences
+from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Scan, Select, children, occurrences
 from tidegate.algebra.terms import Term
 from tidegate.runtime.plan.steps import CommonPart, Leaf, Progress, QueryPlan
 
 T = TypeVar("T")
-#: Parts of a tree that are computed already, by the place of their first leaf.
-Ready = dict[tuple[int, Node], T]
-#: Whether a grouping looks partners up, and needs no rows of a join below it for that.
-LooksUp = Callable[[Group, Join], bool]
+
+
+@dataclass(slots=True)
+class Later(Generic[T]):
+    """The rows of a part, which are computed when a query first asks for them. `done`: these, once they are there.
+
+    A query may do without: a grouping that looks partners up asks for no rows of the join below it.
+    """
+
+    compute: Callable[[], T]
+    done: T | None = None
+
+    @classmethod
+    def known(cls, rows: T) -> Later[T]:
+        """Rows that are there already."""
+        return cls(lambda: rows, rows)
+
+    @property
+    def rows(self) -> T:
+        if self.done is None:
+            self.done = self.compute()
+        return self.done
+
+
+#: Parts of a tree that need not be evaluated, by the place of their first leaf.
+Ready = dict[tuple[int, Node], Later[T]]
 
 
 def find_common(trees: Sequence[tuple[Node, tuple[Leaf, ...]]]) -> list[tuple[CommonPart, ...]]:
@@ -26,41 +49,35 @@ def find_common(trees: Sequence[tuple[Node, tuple[Leaf, ...]]]) -> list[tuple[Co
     return [tuple(part for part in parts if uses[part.number] > 1) for parts in candidates]
 
 
-def _parts(
-    node: Node, leaves: tuple[Leaf, ...], first: int, numbers: dict[object, int], group: Group | None = None
-) -> Iterator[CommonPart]:
+def _parts(node: Node, leaves: tuple[Leaf, ...], first: int, numbers: dict[object, int]) -> Iterator[CommonPart]:
     place = first
-    for number, child in enumerate(children(node)):
-        goes_on = isinstance(node, Project | Rename | Imbed) or (isinstance(node, Join) and number == 0)
-        above = node if isinstance(node, Group) else group if goes_on else None
-        yield from _parts(child, leaves, place, numbers, above)
+    for child in children(node):
+        yield from _parts(child, leaves, place, numbers)
         place += len(occurrences(child))
     if not isinstance(node, Scan | Select | Project | Rename | Imbed):
         read = tuple((leaf.buffer.id if leaf.buffer else leaf.static, leaf.columns) for leaf in leaves[first:place])
         number = numbers.setdefault((node, read), len(numbers))
-        yield CommonPart(node, first, place - first, number, group if isinstance(node, Join) else None)
+        yield CommonPart(node, first, place - first, number)
 
 
-def _listed(query: QueryPlan, looks_up: LooksUp) -> list[CommonPart]:
-    """The common parts of a query whose rows it needs one by one."""
-    return [
-        part
-        for part in query.common
-        if part.group is None or not isinstance(part.node, Join) or not looks_up(part.group, part.node)
-    ]
+def sharers(queries: Sequence[QueryPlan]) -> list[list[tuple[Node, list[str]]]]:
+    """The largest parts of each query that other queries compute too, with the names of all of these."""
+    users: dict[int, dict[str, None]] = {}
+    for query in queries:
+        for part in query.common:
+            users.setdefault(part.number, {})[query.name] = None
+    return [[(part.node, [*users[part.number]]) for part in _outermost(query.common)] for query in queries]
 
 
-def sharers(queries: Sequence[QueryPlan], query: QueryPlan, looks_up: LooksUp) -> Iterator[tuple[Node, list[str]]]:
-    """The largest parts of a query that other queries compute too, with the names of those queries."""
-    uses = [(user.name, use.number) for user in queries for use in _listed(user, looks_up)]
-    shared = [part for part in _listed(query, looks_up) if sum(part.number == number for _, number in uses) > 1]
-    for place, part in enumerate(shared):
+def _outermost(parts: Sequence[CommonPart]) -> Iterator[CommonPart]:
+    """The parts that are in no other one, of some where inner ones come first."""
+    for place, part in enumerate(parts):
         around = (
             outer.first <= part.first and part.first + part.count <= outer.first + outer.count
-            for outer in shared[place + 1 :]
+            for outer in parts[place + 1 :]
         )
         if not any(around):
-            yield part.node, list(dict.fromkeys(name for name, number in uses if number == part.number))
+            yield part
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,29 +102,24 @@ class Demand:
         return part.number, self.relevant[read], self.keys and self.keys[read]
 
 
-def repeated(demands: Sequence[Demand], looks_up: LooksUp) -> list[list[tuple[int, CommonPart]]]:
-    """The uses, by the number of the demand, of each part that several demands need. Inner parts come first.
-
-    A join is none where its grouping looks partners up: made for several of these it would have all pairs.
-    """
+def repeated(demands: Sequence[Demand]) -> list[list[tuple[int, CommonPart]]]:
+    """The uses, by the number of the demand, of each part that several demands need. Inner parts come first."""
     uses: dict[object, list[tuple[int, CommonPart]]] = {}
     for number, demand in enumerate(demands):
-        for part in _listed(demand.query, looks_up):
+        for part in demand.query.common:
             uses.setdefault(demand.computed(part), []).append((number, part))
     return sorted((shared for shared in uses.values() if len(shared) > 1), key=lambda shared: shared[0][1].count)
 
 
-def compute_common(
-    demands: Sequence[Demand], looks_up: LooksUp, compute: Callable[[int, CommonPart, Ready[T]], T]
-) -> list[Ready[T]]:
-    """Computes once each part that several demands need, and gives it to each of them.
+def common_parts(demands: Sequence[Demand], compute: Callable[[int, CommonPart, Ready[T]], T]) -> list[Ready[T]]:
+    """The parts that several demands need, for each of them. All have the rows of the one that asks first.
 
-    `compute` gets the number of a demand, the part, and those of its parts that are computed already.
+    `compute` gets the number of a demand, the part, and what of that need not be evaluated.
     """
     ready: list[Ready[T]] = [{} for _ in demands]
-    for uses in repeated(demands, looks_up):
+    for uses in repeated(demands):
         number, part = uses[0]
-        rows = compute(number, part, ready[number])
+        later = Later(partial(compute, number, part, dict(ready[number])))
         for demand, use in uses:
-            ready[demand][use.first, use.node] = rows
+            ready[demand][use.first, use.node] = later
     return ready

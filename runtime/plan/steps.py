@@ -183,15 +183,13 @@ class Leaf:
 class CommonPart:
     """A part of a tree that other trees of the program share. It reads `count` leaves from the leaf `first` on.
 
-    Parts with the same `number` compute the same over the same buffers. Of a join whose rows go to a grouping, through
-    nothing but names, new attributes and further joins, that is `group`.
+    Parts with the same `number` compute the same over the same buffers.
     """
 
     node: Node
     first: int
     count: int
     number: int
-    group: Group | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from tidegate.runtime.engines.spark.eval.shards import ShardJob, evaluate_shards
 from tidegate.runtime.engines.spark.workers import WriteTarget
 from tidegate.runtime.eval import increment as embedded
 from tidegate.runtime.eval import relational
-from tidegate.runtime.eval.aggregates.look_back_form import looks_up
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins.ranges import join_frames
 from tidegate.runtime.plan.sharding import buffer_keys
@@ -111,9 +110,9 @@ def test_each_segment_is_read_once_and_what_is_shared_is_computed_once(
 def test_what_is_shared_out_by_other_keys_is_not_common() -> None:
     plan = lowered()
     alike = [Demand.of(query, OLD, NEW, ("k", "k")) for query in plan.queries]
-    assert len(repeated(alike, looks_up)) == 1
+    assert len(repeated(alike)) == 1
     other = [Demand.of(query, OLD, NEW, (key, key)) for query, key in zip(plan.queries, "kvk", strict=True)]
-    assert repeated(other, looks_up) == []
+    assert repeated(other) == []
 
 
 def test_a_buffer_lies_by_the_key_of_most_of_its_queries() -> None:

@@ -50,9 +50,15 @@ GROUP = Group(
         ),
         bug(
             "a join is made for all that look up in it",
+            "runtime/eval/relational.py",
+            "return part is not None and part.done is not None",
+            "return part is not None",
+        ),
+        bug(
+            "each query computes what it shares",
             COMMON_PLAN,
-            "not isinstance(part.node, Join) or not looks_up(part.group, part.node)",
-            "True",
+            "            self.done = self.compute()\n        return self.done",
+            "            return self.compute()\n        return self.done",
         ),
     ),
 )

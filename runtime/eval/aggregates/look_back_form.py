@@ -147,12 +147,6 @@ def look_back(group: Group, *, at_most: int = MOST_LOOKS) -> LookBack | None:
     return min((way for way in ways if way is not None), key=_found_instants, default=None)
 
 
-def looks_up(group: Group, join: Join) -> bool:
-    """Whether a grouping is one of what each row of a side looks up, and needs no rows of a join below it for that."""
-    found = look_back(group)
-    return found is not None and join in found.joins
-
-
 def _found_instants(way: LookBack) -> tuple[int, int]:
     """How many keys are found in right rows, and how many of these are instants, of which there are the most."""
     (look,) = way.looks

@@ -31,13 +31,13 @@ def test_a_common_part_is_one_cached_relation_read_by_both_queries(spark: SparkS
     read = [read_leaves(demand, [held] * len(demand.query.leaves), {}) for demand in demands]
     common = Common.of(demands, read)
     try:
-        assert len(common.held) == 1
         for query, leaves, ready in zip(plan.queries, read, common.ready, strict=True):
             found = increment(query, leaves, old, new, ready)
             assert "InMemoryTableScan" in found._jdf.queryExecution().executedPlan().toString()
             alone = increment(query, leaves, old, new)
             assert sorted(found.collect()) == sorted(alone.collect())
             assert found.count() > 0
+        assert len(common.held) == 1
     finally:
         common.release()
     assert not common.held[0].is_cached
@@ -51,7 +51,10 @@ def test_what_rows_look_up_is_not_held_as_pairs(spark: SparkSession) -> None:
     held = spark.createDataFrame([(0, t, t) for t in range(60)], "k bigint, t bigint, v bigint")
     demands = [Demand.of(query, old, new) for query in plan.queries]
     read = [read_leaves(demand, [held] * len(demand.query.leaves), {}) for demand in demands]
-    assert not Common.of(demands, read).held
+    common = Common.of(demands, read)
+    for query, leaves, ready in zip(plan.queries, read, common.ready, strict=True):
+        assert increment(query, leaves, old, new, ready).count() > 0
+    assert not common.held
 
 
 def test_all_queries_of_a_level_are_one_job(spark: SparkSession, tmp_path: Path) -> None:

@@ -206,10 +206,7 @@ class JobEvaluation:
     def _with_common_parts(
         self, jobs: Sequence[Job], demands: Sequence[Demand], read: Sequence[Mapping[int, pl.DataFrame]]
     ) -> list[pl.DataFrame]:
-        try:
-            ready = common_parts(demands, read, self.many_pairs.announce)
-        except EvaluationError:  # each query by itself, to learn which of them fails
-            ready = [{} for _ in jobs]
+        ready = common_parts(demands, read, self.many_pairs.announce)
         return [self.increment(job, leaves, parts) for job, leaves, parts in zip(jobs, read, ready, strict=True)]
 
     def _read_leaves(self, demand: Demand, job: Job, known: dict[object, pl.DataFrame]) -> dict[int, pl.DataFrame]:

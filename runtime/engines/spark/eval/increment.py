@@ -16,9 +16,9 @@ from tidegate.algebra.terms import TRUE, Term
 from tidegate.runtime.engines.spark.eval.aggregates import final, merge
 from tidegate.runtime.engines.spark.eval.column_cache import kept_term
 from tidegate.runtime.engines.spark.eval.names import col
-from tidegate.runtime.engines.spark.eval.relational import evaluate, looks_up
+from tidegate.runtime.engines.spark.eval.relational import evaluate
 from tidegate.runtime.eval.columns import spark_schema
-from tidegate.runtime.plan.shared_parts import Demand, Ready, compute_common
+from tidegate.runtime.plan.shared_parts import Demand, Later, Ready, common_parts
 from tidegate.runtime.plan.steps import Buffer, CommonPart, Progress, QueryPlan
 
 
@@ -41,8 +41,8 @@ def read_leaves(
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What several queries contain: for each of them the parts by the place of their first leaf, and what to let go
-    of.
+    """What several queries contain: for each of them the parts by the place of their first leaf. Those that a query has
+    asked for are `held`, until they are let go of.
     """
 
     ready: Sequence[Ready[DataFrame]]
@@ -50,14 +50,14 @@ class Common:
 
     @classmethod
     def of(cls, demands: Sequence[Demand], read: Sequence[Mapping[int, DataFrame]]) -> Common:
-        """Each part as a DataFrame that Spark computes once and holds until it is let go of."""
+        """Each part as a DataFrame that Spark computes at most once and holds until it is let go of."""
         frames: list[DataFrame] = []
 
         def compute(number: int, part: CommonPart, ready: Ready[DataFrame]) -> DataFrame:
             frames.append(evaluate(part.node, read[number], ready, first=part.first).persist())
             return frames[-1]
 
-        return cls(compute_common(demands, looks_up, compute), frames)
+        return cls(common_parts(demands, compute), frames)
 
     def release(self) -> None:
         for frame in self.held:
@@ -69,7 +69,7 @@ def increment(
     leaves: Mapping[int, DataFrame],
     old: Progress,
     new: Progress,
-    ready: Mapping[tuple[int, Node], DataFrame] = MappingProxyType({}),
+    ready: Mapping[tuple[int, Node], Later[DataFrame]] = MappingProxyType({}),
 ) -> DataFrame:
     """New result rows between the progress `old` and `new`, from the rows of the leaves and common parts."""
     if query.grouping is not None:

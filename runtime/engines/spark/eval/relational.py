@@ -49,6 +49,7 @@ from tidegate.runtime.eval.columns import held_arrow_type, spark_schema
 from tidegate.runtime.eval.functions.frame import is_leaf, leaf_name
 from tidegate.runtime.eval.relational import evaluate as in_polars
 from tidegate.runtime.plan.join_parts import join_parts
+from tidegate.runtime.plan.shared_parts import Later
 
 #: Shares of the keys of a look-up for each partition of a shuffle: a task has one of them in memory at a time.
 SHARES: Final = 16
@@ -59,15 +60,15 @@ _JOINS = {"inner": "inner", "left": "left_outer", "semi": "left_semi", "anti": "
 def evaluate(
     node: Node,
     leaves: Mapping[int, DataFrame],
-    ready: Mapping[tuple[int, Node], DataFrame] = MappingProxyType({}),
+    ready: Mapping[tuple[int, Node], Later[DataFrame]] = MappingProxyType({}),
     *,
     first: int = 0,
 ) -> DataFrame:
     """The bag of rows that a query yields; columns are the attributes of its schema, in order.
 
     `leaves`: rows by occurrence, that is by the place of the reference among all, from the left and from `first`.
-    `ready`: parts that are computed already, by the place of their first leaf. Inside, every column has a generated
-    name, so that neither case, dots nor a DataFrame used twice can confuse Spark.
+    `ready`: parts that others have too, by the place of their first leaf. Inside, every column has a generated name, so
+    that neither case, dots nor a DataFrame used twice can confuse Spark.
     """
     return _Evaluation(leaves, ready, first).evaluate(node).as_users_see_it()
 
@@ -76,15 +77,15 @@ class _Evaluation:
     """One evaluation: the place of the next leaf, and the column names given so far."""
 
     def __init__(
-        self, leaves: Mapping[int, DataFrame], ready: Mapping[tuple[int, Node], DataFrame], first: int
+        self, leaves: Mapping[int, DataFrame], ready: Mapping[tuple[int, Node], Later[DataFrame]], first: int
     ) -> None:
         self._leaves, self._ready, self._place = leaves, ready, first
         self._names: Iterator[str] = (f"c{number}" for number in count())
 
     def evaluate(self, node: Node) -> NamedFrame:
-        if self._ready and (done := self._ready.get((self._place, node))) is not None:
+        if self._ready and (part := self._ready.get((self._place, node))) is not None:
             self._place += len(occurrences(node))
-            return self._scan(done, node.schema)
+            return self._scan(part.rows, node.schema)
         match node:
             case Scan(stream):
                 self._place += 1
@@ -103,7 +104,7 @@ class _Evaluation:
                 value = kept_term(term, input_.schema, rows.columns)
                 return NamedFrame(rows.frame.withColumn(column, value), {**rows.columns, name: column})
             case Group(input_):
-                if (found := self._look_back(node)) is not None:
+                if (found := _by_shares(node)) is not None:
                     return self._looked_back(found)
                 return self._fresh(aggregate(node, self.evaluate(input_)))
             case Distinct(input_):
@@ -134,11 +135,6 @@ class _Evaluation:
         columns = dict(zip(rows.columns, self._names, strict=False))
         frame = rows.frame.select(*(renamed(rows.columns[name], column) for name, column in columns.items()))
         return NamedFrame(frame, columns)
-
-    def _look_back(self, node: Group) -> LookBack | None:
-        """The grouping as one of what left rows look up, unless the join is there."""
-        found = _by_shares(node)
-        return None if found is None or (self._place, found.joins[0]) in self._ready else found
 
     def _looked_back(self, found: LookBack) -> NamedFrame:
         """What left rows look up, share by share of the keys, without a list of the pairs (decision 33)."""
@@ -191,12 +187,6 @@ class _Evaluation:
     def _difference(self, left: NamedFrame, right: NamedFrame) -> NamedFrame:
         condition = reduce(and_, [col(c).eqNullSafe(col(right.columns[name])) for name, c in left.columns.items()])
         return NamedFrame(left.narrowed().join(right.narrowed(), condition, "left_anti"), left.columns)
-
-
-def looks_up(group: Group, join: Join) -> bool:
-    """Whether a grouping has what rows look up, share by share of the keys, and needs no rows of a join for that."""
-    found = _by_shares(group)
-    return found is not None and join in found.joins
 
 
 def _by_shares(node: Group) -> LookBack | None:
