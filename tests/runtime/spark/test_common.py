@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import tidegate as tg
 from tests.runtime.spark.job_names import descriptions
-from tests.runtime.test_shared_parts import looked_up, queries, rows, run
+from tests.runtime.test_shared_parts import looked_up, pairs, queries, rows, run
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import Source, parquet
 from tidegate.runtime.engines.spark.engine import start
@@ -23,7 +23,9 @@ pytestmark = pytest.mark.spark
 
 
 def test_a_common_part_is_one_cached_relation_read_by_both_queries(spark: SparkSession) -> None:
-    plan = tg.program(**queries(ByKey=True, ByValue=True)).explain().lowered()
+    p = pairs()
+    grouped, either = p.group_by(k=p.k, w=tg.ceil(p.t, 10)), p.one + p.other  # which is not looked up
+    plan = tg.program(Sums=grouped.agg(v=tg.sum(either)), Most=grouped.agg(v=tg.max(either))).explain().lowered()
     old, new = {"w": 10}, {"w": 20}
     (buffer,) = plan.buffers
     held = spark.createDataFrame([tuple(row[name] for name in buffer.schema) for row in rows()], list(buffer.schema))
