@@ -70,6 +70,11 @@ class FileTable:
         """The clock after which every file has rows of a newer batch."""
         return self.table.bounds[_NEWEST][0]
 
+    def may_list(self, file: Segment) -> bool:
+        """Whether this file can stand in it, by its clocks."""
+        oldest, newest = file.bounds[CLOCK]
+        return self.oldest <= oldest and self.first <= newest <= self.newest
+
     @property
     def is_sound(self) -> bool:
         """Whether it says what is asked of it."""
