@@ -225,6 +225,19 @@ def test_a_soak_counts_the_descriptors_of_all_its_processes(tmp_path: Path) -> N
     assert 0 < samples.values["manifest"][-1] < samples.values["stored"][-1]
 
 
+def test_descriptors_that_nobody_else_may_list_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = os.listdir
+
+    def refused(path: str) -> list[str]:
+        if path == "/proc/1/fd":
+            raise PermissionError(path)
+        return listed(path)
+
+    own = processes.open_descriptors([os.getpid()])
+    monkeypatch.setattr(os, "listdir", refused)
+    assert processes.open_descriptors([1, os.getpid()]) == own
+
+
 def test_files_and_rejected_rows_stay_where_a_soak_is_to_keep_them(tmp_path: Path) -> None:
     samples = soak.soak(tmp_path, 0.02, spark=False, every=0, seed=0, keep=True)
     assert len(list((tmp_path / "in" / "Orders").iterdir())) == samples.values["batches"][-1]

@@ -45,12 +45,12 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def open_descriptors(pids: Iterable[int]) -> int:
-    """The descriptors that processes which still run have open."""
+    """The descriptors that processes which still run have open; those of other users' processes do not count."""
     found = 0
     for pid in pids:
         try:
             found += len(os.listdir(f"/proc/{pid}/fd"))
-        except (FileNotFoundError, ProcessLookupError):
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
     return found
 

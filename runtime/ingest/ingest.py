@@ -94,7 +94,7 @@ class IngestedRows:
 
     `punctuations` counts rows that carry progress and nothing else; they are not rows of the stream, so they have no
     fate; nor are beginnings of intervals, which count as such. `unreadable` counts files that were set aside: nobody
-    knows how many rows they have. `remembered` are the rows by which further ones are judged.
+    knows how many rows they have.
     """
 
     accepted: int = 0
@@ -107,7 +107,6 @@ class IngestedRows:
     quarantine: RejectedRows = field(default_factory=RejectedRows)
     first_rejected: str = ""
     """One rejected row with its place and what is wrong with it, for an error."""
-    remembered: Remembered = field(default_factory=Remembered)
 
     @property
     def counts(self) -> SourceCounts:
@@ -138,9 +137,10 @@ def ingest_rows(
 ) -> IngestedRows:
     """Judges all rows of one stream in a batch and applies the chains of its buffers to the accepted ones.
 
-    `remembered` are the rows by which these are judged, in a stream with a key or with beginnings of intervals.
+    `remembered` are the rows by which these are judged, in a stream with a key or with beginnings of intervals; those
+    that are accepted are added.
     """
-    ingest = _Ingest(intake, statics, options, IngestedRows(remembered=remembered or Remembered()))
+    ingest = _Ingest(intake, statics, options, remembered or Remembered())
     for waiting in map(ingest.judge, arrivals):  # none is kept while the next one is read
         if waiting >= TOGETHER:
             ingest.store()
@@ -178,7 +178,8 @@ class _Ingest:
     intake: Intake
     statics: Mapping[str, pl.DataFrame]
     options: SourceOptions
-    done: IngestedRows
+    remembered: Remembered
+    done: IngestedRows = field(default_factory=IngestedRows)
     waiting: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
     waiting_rows: int = 0
     parts: dict[str, list[HeldRows]] = field(default_factory=dict)
@@ -211,7 +212,7 @@ class _Ingest:
             rows = rows.with_columns(pl.lit(intake.arrival, pl.Int64).alias(options.arrival))
         fine, refused = admit(rows, intake, options.progress_columns)
         fine, failed = self._evaluable(fine, arrival.origin)
-        seen = done.remembered.seen
+        seen = self.remembered.seen
         if seen is not None:
             fine, again = _without(fine, key_rejections(fine, seen.like(fine), options.key, options.arrival))
             refused = pl.concat([refused, again])
@@ -243,7 +244,7 @@ class _Ingest:
         rows, beginnings among them. What is to be remembered is noted.
         """
         done, intake, beginnings = self.done, self.intake, self.intake.beginnings
-        known = done.remembered.begun
+        known = self.remembered.begun
         assert beginnings is not None
         assert known is not None
         if (arrival := self.options.arrival) is not None:

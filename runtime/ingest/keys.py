@@ -18,6 +18,7 @@ from tidegate.runtime.eval.increment import no_rows
 from tidegate.runtime.eval.joins.indexed_rows import IndexedRows, wanted_frame
 from tidegate.runtime.eval.joins.key_index import LookUpKeys
 from tidegate.runtime.plan.steps import Buffer, Progress, pass_window
+from tidegate.runtime.rows import Rows
 from tidegate.runtime.state.segments import Segment
 
 DUPLICATE = "duplicate"
@@ -47,9 +48,9 @@ class KeyMemory:
 
 
 class ReadIndexed(Protocol):
-    """Gives the rows of segments with indexes by a key, where there are any."""
+    """Gives the rows of a segment with an index by a key, where there is one. Rows that are `known` are not read."""
 
-    def __call__(self, segments: Sequence[Segment], key: tuple[str, ...], /) -> Sequence[IndexedRows]: ...
+    def __call__(self, segment: Segment, key: tuple[str, ...], known: Rows | None, /) -> IndexedRows: ...
 
 
 @dataclass(slots=True)
@@ -64,6 +65,8 @@ class RememberedRows:
     segments: tuple[Segment, ...]
     read: ReadIndexed
     of_batch: list[pl.DataFrame] = field(default_factory=list)
+    _known: dict[str, Rows] = field(default_factory=dict)
+    """Rows of segments that the batch has looked into, by path."""
 
     @property
     def columns(self) -> list[str]:
@@ -74,13 +77,19 @@ class RememberedRows:
         keys = pl.concat([some.select(self.key) for some in rows])
         extents = {name: _extent(keys.get_column(name)) for name in self.key}
         near = [s for s in self.segments if keys.height and _may_hold(s.bounds, extents)]
-        found = wanted_frame(self.read(near, self.key), LookUpKeys.at_any_instant(keys, self.key), None)
+        found = wanted_frame([self._read_once(s) for s in near], LookUpKeys.at_any_instant(keys, self.key), None)
         return pl.concat([no_rows(self.buffer), *(part.select(self.columns) for part in (*found, *self.of_batch))])
 
     def add(self, rows: pl.DataFrame) -> None:
         """Rows of this batch that are accepted."""
         if rows.height:
             self.of_batch.append(rows.select(self.columns))
+
+    def _read_once(self, segment: Segment) -> IndexedRows:
+        """The rows of a segment, read once for a batch, with the index that they may have got meanwhile."""
+        found = self.read(segment, self.key, self._known.get(segment.path))
+        self._known[segment.path] = found.rows
+        return found
 
 
 def _extent(values: pl.Series) -> tuple[int, int] | None:

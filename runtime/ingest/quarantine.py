@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +23,7 @@ from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import DATA, StateError, memory_errors, storage_errors
 from tidegate.runtime.state.manifest import Manifest
 from tidegate.runtime.state.quarantine import QUARANTINE_SCHEMA, Quarantine, Retention, is_full
-from tidegate.runtime.state.rejects.file_tables import CLOCK, files_of, list_of
+from tidegate.runtime.state.rejects.file_tables import CLOCK, files_of, list_of, listed_paths
 from tidegate.runtime.state.segments import Segment, check_size
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
@@ -41,6 +41,7 @@ _TRIES: Final = 20
 _SMALL: Final = 1 << 18
 _HINT: Final = 'give an age, a size, or both: quarantine_keep="30d", "10 GiB" or ("30d", "10 GiB")'
 
+_T = TypeVar("_T")
 _logger = logging.getLogger("tidegate.state")
 
 
@@ -80,11 +81,16 @@ def read_quarantine(checkpoint: str | os.PathLike[str]) -> pa.RecordBatchReader:
 
 
 def quarantine_of(store: Store) -> pa.RecordBatchReader:
-    """`kept_rows` as of the last commit; a running writer may merge files between the two."""
+    """`kept_rows` as of the last commit."""
+    return _as_of_last(store, lambda manifest: kept_rows(store, manifest))
+
+
+def _as_of_last(store: Store, found: Callable[[Manifest | None], _T]) -> _T:
+    """What is found with the manifest of the last commit; a running writer may merge files between the two."""
     for attempt in range(_TRIES):
         manifest = inspect(store).manifest
         try:
-            return kept_rows(store, manifest)
+            return found(manifest)
         except StateError:
             if attempt == _TRIES - 1 or inspect(store).manifest == manifest:
                 raise
@@ -170,12 +176,20 @@ def _of_full(store: Store, segment: Segment) -> Iterator[pa.RecordBatch]:
 
 
 def _is_dropped(store: Store, segment: Segment) -> bool:
-    """Whether retention has let go of a file: the last batch does not name it, and dropped rows as new as its own."""
-    manifest = inspect(store).manifest
+    """Whether retention has let go of a file: the last batch neither names nor lists it, and dropped rows as new as its
+    own.
+    """
+    return _as_of_last(store, lambda manifest: _has_dropped(store, manifest, segment))
+
+
+def _has_dropped(store: Store, manifest: Manifest | None, segment: Segment) -> bool:
     if manifest is None or any(file.path == segment.path for file in manifest.quarantine.files):
         return False
     until = manifest.quarantine.dropped.until
-    return until is not None and until >= segment.bounds[CLOCK][1]
+    if until is None or until < segment.bounds[CLOCK][1]:
+        return False
+    tables = [table for table in manifest.quarantine.tables if table.may_list(segment)]
+    return segment.path not in listed_paths(store, tables)
 
 
 def _batches(store: Store, segment: Segment, source: BinaryIO | pa.BufferReader) -> Iterator[pa.RecordBatch]:

@@ -166,15 +166,11 @@ class Leaf:
         """Translates progress of the result to progress of the grouping keys of partials."""
         return [(column, _earlier(p[a], shift)) for a, column, shift in self.outputs]
 
-    def keeps_segment(self, bounds: Extents, p: Progress) -> bool:
-        """Whether a segment with these bounds may hold a row that still matters."""
-        return self.kept(p).segment(bounds)
-
     def segment_may_change(self, bounds: Extents, p: Progress) -> bool:
         """Whether rows of a segment with these bounds may begin or cease to matter as results get beyond `p`."""
         assert self.buffer is not None
         if self.buffer.partial is not None:
-            return self.keeps_segment(bounds, p)
+            return self.kept(p).segment(bounds)
         assert self.occurrence is not None
         return self.occurrence.relevance.may_change(bounds, p)
 

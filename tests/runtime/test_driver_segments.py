@@ -17,6 +17,7 @@ from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.engines.embedded.steps.segment_cache import SegmentCache
 from tidegate.runtime.engines.spark.executor import SparkExecutor
+from tidegate.runtime.eval.job import Job
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.state.segments import Segment
 from tidegate.runtime.state.store.local import LocalStore
@@ -48,9 +49,23 @@ def test_small_segments_of_a_batch_are_parts_of_one_file(tmp_path: Path, monkeyp
 
 
 def test_workers_read_what_the_driver_has_taken_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Increments and rewrites are theirs, the files of the source its own."""
+    """Increments and rewrites are theirs, the files of the source its own; what it writes for them it does not hold."""
+    in_files = SparkExecutor._in_files
+    written: list[int] = []
+    held: list[str] = []
+
+    def noted(executor: SparkExecutor, batch: Any, job: Job) -> Job:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SegmentCache, "remember", lambda _, path, rows: held.append(path))
+            found = in_files(executor, batch, job)
+        written.append(sum(old != new for old, new in zip(job.inputs, found.inputs, strict=True)))
+        return found
+
+    monkeypatch.setattr(SparkExecutor, "_in_files", noted)
     monkeypatch.setattr(SparkExecutor, "_ingest_ways", lambda *_: (Way("driver"),))
     reports = run(tmp_path, monkeypatch, Limits(0))
+    assert any(written)
+    assert not held
     assert {place for report in reports for place in report.places.values()} == {"sharded"}
     assert sum(report.counts["E"].accepted for report in reports) > 100
 

@@ -21,11 +21,13 @@ from tidegate.algebra.types import BIGINT, STRING
 from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps import segment_cache
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.eval.joins.indexed_rows import IndexedRows
 from tidegate.runtime.eval.joins.key_index import KeyIndex
 from tidegate.runtime.ingest import ingest
 from tidegate.runtime.ingest.keys import RememberedRows, key_memory, key_rejections
+from tidegate.runtime.rows import Rows
 from tidegate.runtime.state import segments
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.segments import Segment, int64_bounds, read_segments
@@ -139,10 +141,10 @@ def _check_look_up(
 ) -> None:
     looked_into: list[str] = []
 
-    def read(segments: Sequence[Segment], key: tuple[str, ...], /) -> list[IndexedRows]:
-        looked_into.extend(segment.path for segment in segments)
-        held = [stored[segment.path] for segment in segments]
-        return [IndexedRows(some, KeyIndex.of(some, key) if indexed else None) for some in held]
+    def read(segment: Segment, key: tuple[str, ...], _: Rows | None, /) -> IndexedRows:
+        looked_into.append(segment.path)
+        some = stored[segment.path]
+        return IndexedRows(some, KeyIndex.of(some, key) if indexed else None)
 
     files = [
         Segment(path, some.height, 0, "", "", int64_bounds(some.to_arrow(), ["t"]), 0, 0)
@@ -200,6 +202,38 @@ def test_a_batch_costs_what_its_rows_are_however_many_are_remembered(
         else:
             assert run.counts["R"].rejected == {}
             assert looked == [0]
+
+
+@pytest.mark.parametrize("cache_bytes", [0, None])
+def test_a_file_of_what_is_remembered_is_read_once_in_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache_bytes: int | None
+) -> None:
+    """However often its keys are looked up, and whether memory can hold it for the next batch or not."""
+    looked: list[int] = []
+    read: list[str] = []
+
+    def counted(rows: pl.DataFrame, seen: pl.DataFrame, *rest: Any) -> pl.Series:
+        looked.append(seen.height)
+        return key_rejections(rows, seen, *rest)
+
+    def noted(store: Store, segments: Sequence[Segment], *rest: Any, **options: Any) -> Any:
+        read.extend(segment.path for segment in segments)
+        return read_segments(store, segments, *rest, **options)
+
+    sources = {"R": tg.source(None, delay=1_000_000, key=("sensor", "t"))}
+    options = RunOptions(cache_bytes=cache_bytes)
+    with Session(hourly().facts, LocalStore(tmp_path), sources, options=options) as run:
+        run.push("R", [(t % 7, t, 1.0) for t in range(1000)])
+        run.step()
+        (segment,) = run._runner.state.segments["keys of R"]
+        monkeypatch.setattr(ingest, "key_rejections", counted)
+        monkeypatch.setattr(segment_cache, "read_segments", noted)
+        for n in range(5):
+            run.push("R", [(n % 7, n, 1.0)])
+        run.step()
+        assert run.counts["R"].rejected == {"duplicate": 5}
+    assert read.count(segment.path) == (cache_bytes is not None)
+    assert looked == ([1000] * 5 if cache_bytes is not None else [1000, 1000, 1, 1, 1])
 
 
 def test_how_rows_are_cut_into_batches_changes_nothing() -> None:

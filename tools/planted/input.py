@@ -113,6 +113,24 @@ GROUP = Group(
             "list(self.segments)",
         ),
         bug(
+            "what is remembered is read again for each look",
+            KEYS,
+            "        self._known[segment.path] = found.rows\n",
+            "",
+        ),
+        bug(
+            "a segment that is not held is read again for its index",
+            "runtime/engines/embedded/steps/segment_reader.py",
+            "IndexedRows(self._as_frame(segment, rows), ",
+            "IndexedRows(self._load(segment), ",
+        ),
+        bug(
+            "rows that a batch has looked into get no index before the next one",
+            "runtime/engines/embedded/steps/segment_reader.py",
+            "if rows.height <= INDEXED:",
+            "if rows.height <= INDEXED or known is not None:",
+        ),
+        bug(
             "keys of several attributes are looked up by the first",
             "runtime/eval/joins/key_index.py",
             "        hashes = hashes * _FACTOR + other\n",

@@ -59,8 +59,26 @@ GROUP = Group(
         bug(
             "a file that retention dropped is damage to who reads it",
             "runtime/ingest/quarantine.py",
-            "    return until is not None and until >= segment.bounds[CLOCK][1]\n",
+            "    return segment.path not in listed_paths(store, tables)\n",
             "    return False\n",
+        ),
+        bug(
+            "a file of a table that was taken away is one that retention dropped",
+            "runtime/ingest/quarantine.py",
+            "    return segment.path not in listed_paths(store, tables)\n",
+            "    return True\n",
+        ),
+        bug(
+            "a file that retention dropped stands in a table of its time",
+            "runtime/ingest/quarantine.py",
+            "    return segment.path not in listed_paths(store, tables)\n",
+            "    return not tables\n",
+        ),
+        bug(
+            "the oldest file of a table is not looked for in it",
+            "runtime/state/rejects/file_tables.py",
+            "self.first <= newest <= self.newest",
+            "self.first < newest <= self.newest",
         ),
         bug(
             "a touched file stops a run that sets bad files aside",

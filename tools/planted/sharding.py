@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.planted.bugs import Group, bug
+from tools.planted.bugs import Bug, Group, Patch, bug
 
 LAYOUT = "runtime/state/shard_layout.py"
 GROUP = Group(
@@ -122,6 +122,21 @@ GROUP = Group(
             "runtime/engines/spark/executor.py",
             "self.local.leave_to_others(small, large)",
             "self.local.leave_to_others(jobs, [])",
+        ),
+        Bug(
+            "the driver holds what it writes for workers until it is written",
+            (
+                Patch(
+                    "runtime/engines/spark/executor.py",
+                    "        self.local.leave_to_others(small, large)",
+                    "        pass",
+                ),
+                Patch(
+                    "runtime/engines/spark/executor.py",
+                    "        jobs, ways = [job for job, _ in placed]",
+                    "        self.local.leave_to_others(small, large)\n        jobs, ways = [job for job, _ in placed]",
+                ),
+            ),
         ),
         bug(
             "the driver holds again what it writes of buffers that workers read",

@@ -114,7 +114,7 @@ class EmbeddedExecutor:
     def _ingested(self, name: str, arrivals: Iterable[Arrival], intake: Intake, options: SourceOptions) -> IngestedRows:
         parts = shares(arrivals, self.threads) if not is_judged_in_order(intake.stream, options) else ()
         if len(parts) < 2:
-            remembered = remembered_of(intake, options, self._reader.indexed)
+            remembered = remembered_of(intake, options, self._reader.with_index)
             return ingest_rows(arrivals, intake, self.statics, options, remembered)
         step, size, count = f"{INGEST} {name}", bytes_of(arrivals), len(parts)
         way = self.tuner.choose(step, self.tuner.rows_of(name, size), (Way("here", count, count), Way("here")))

@@ -205,11 +205,13 @@ class SparkExecutor:
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         """Small ones together in the driver, the others together as one Spark job, each at its place."""
-        placed = [(self._in_files(batch, job) if way.place != "driver" else job, way) for job, way in self._ways(jobs)]
+        chosen = list(self._ways(jobs))
+        small = [job for job, way in chosen if way.place == "driver"]
+        large = [job for job, way in chosen if way.place != "driver"]
+        self.local.leave_to_others(small, large)  # before files are written for workers: they are not held then
+        placed = [(self._in_files(batch, job) if way.place != "driver" else job, way) for job, way in chosen]
         jobs, ways = [job for job, _ in placed], {id(job): way for job, way in placed}
-        small = [job for job in jobs if ways[id(job)].place == "driver"]
         large = [job for job in jobs if ways[id(job)].place != "driver"]
-        self.local.leave_to_others(small, large)
         done: dict[int, Increment] = {}
         with self._measured(small, ways):
             done |= zip(map(id, small), self.local.increments(batch, small) if small else [], strict=True)

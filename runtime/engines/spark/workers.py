@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -82,18 +83,9 @@ class FileTask:
         return cls(stream, format_, tuple(paths))
 
 
-@dataclass(slots=True)
-class _SegmentFiles:
-    """The rows of segments that a task has looked into, without indexes: each is read once."""
-
-    store: LocalStore
-    known: dict[str, pl.DataFrame] = field(default_factory=dict)
-
-    def __call__(self, segments: Sequence[Segment], _: tuple[str, ...], /) -> list[IndexedRows]:
-        for segment in segments:
-            if segment.path not in self.known:
-                self.known[segment.path] = pl.DataFrame(read_segments(self.store, [segment]))
-        return [IndexedRows(self.known[segment.path], None) for segment in segments]
+def _without_index(store: LocalStore, segment: Segment, _: tuple[str, ...], known: Rows | None, /) -> IndexedRows:
+    """The rows of a segment, which a task reads unless they are `known`, and has no index of."""
+    return IndexedRows(pl.DataFrame(read_segments(store, [segment])) if known is None else known, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +105,8 @@ class IngestContext:
         tables |= {occurrence.name for term in intake.terms for occurrence in occurrences(term) if occurrence.static}
         statics = self.target.load_statics(tables)
         if stream not in remembered:
-            remembered[stream] = remembered_of(intake, self.options[stream], _SegmentFiles(store))
+            remembered[stream] = remembered_of(intake, self.options[stream], partial(_without_index, store))
         rows = ingest_rows(arrivals, intake, statics, self.options[stream], remembered[stream])
-        remembered[stream] = rows.remembered
         refused = None
         if rows.quarantine:
             table = rows.quarantine.table()

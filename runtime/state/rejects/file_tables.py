@@ -70,6 +70,11 @@ class FileTable:
         """The clock after which every file has rows of a newer batch."""
         return self.table.bounds[_NEWEST][0]
 
+    def may_list(self, file: Segment) -> bool:
+        """Whether this file can stand in it, by its clocks."""
+        oldest, newest = file.bounds[CLOCK]
+        return self.oldest <= oldest and self.first <= newest <= self.newest
+
     @property
     def is_sound(self) -> bool:
         """Whether it says what is asked of it."""
@@ -138,5 +143,6 @@ def _damaged(table: FileTable, why: str) -> StateError:
     return StateError(
         DATA,
         f"{table.table.path} is damaged: {why}",
-        hint="move the file away: a run goes on without it, and its rejected rows count as dropped in the end",
+        hint="restore the file from a backup, or let quarantine_keep drop what it lists: a run goes on meanwhile, but no "
+        "rejected rows can be read",
     )

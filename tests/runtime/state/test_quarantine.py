@@ -241,20 +241,23 @@ def test_files_that_may_be_merged_are_held_where_they_are_not_small(
         assert reader.read_all().num_rows == 3
 
 
+@pytest.mark.parametrize("listed", ["files", "tables"])
 def test_full_files_that_retention_drops_before_their_turn_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: str
 ) -> None:
     monkeypatch.setattr("tidegate.runtime.state.quarantine._MOST_BYTES", 0)
+    if listed == "tables":
+        monkeypatch.setattr("tidegate.runtime.state.quarantine.LISTED", 4)
     days = count()
     with opened(tmp_path, lambda: BEGIN + dt.timedelta(days=next(days)), quarantine_keep="8d") as session:
         for n in range(10):
             reject(session, n)
+        assert bool(kept(tmp_path).tables) == (listed == "tables")
         reader = session.quarantine()
         for n in range(10, 16):
             reject(session, n)
         found = [int(row["row"].split(":")[1].split(",")[0]) for row in reader.read_all().to_pylist()]
-        assert found == list(range(found[0], 10))
-        assert 1 < found[0] <= numbers(session)[0]
+        assert found == list(range(numbers(session)[0] - 2, 10))  # those of the last two batches wait for their readers
         reader = session.quarantine()
         for path in (tmp_path / "quarantine").rglob("*.parquet"):
             path.unlink()
@@ -390,18 +393,41 @@ def test_a_damaged_table_stops_no_run_and_whoever_reads_it_is_told(tmp_path: Pat
         assert numbers(session)[-1] == 59
 
 
-@pytest.mark.usefixtures("small_tables")
-def test_a_stream_of_rows_in_tables_leaves_out_what_retention_drops_before_its_turn(tmp_path: Path) -> None:
-    days = count()
-    with opened(tmp_path, lambda: BEGIN + dt.timedelta(days=next(days)), quarantine_keep="20d") as session:
-        for n in range(20):
-            reject(session, n)
+@pytest.mark.parametrize("gone", ["taken away", "dropped"])
+def test_a_file_of_a_table_is_missed_unless_retention_dropped_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    """Also where a size has dropped newer rows, which were merged with older ones."""
+    monkeypatch.setattr("tidegate.runtime.state.quarantine._MOST_ROWS", 20)
+    monkeypatch.setattr("tidegate.runtime.state.quarantine.LISTED", 4)
+    batches = count(3)
+    clock = lambda: BEGIN + dt.timedelta(days=next(batches) // 4)  # noqa: E731  # one for four batches
+    with opened(tmp_path, clock) as session:
+        for n in range(10):
+            session.push("E", [(n, None)] * (1 if n in (0, 7, 8, 9) else 20))
+            session.step()
+        size = kept(tmp_path).bytes
+    with opened(tmp_path, clock, quarantine_keep=f"{size} B") as session:
+        reject(session, 10)
+        now = kept(tmp_path)
+        assert now.dropped.rows == 4
+        (table,) = now.tables
+        assert now.dropped.until is not None
+        assert table.oldest < table.newest < now.dropped.until
         reader = session.quarantine()
-        for n in range(20, 30):
+        if gone == "taken away":
+            (tmp_path / min(listed_paths(session._store, [table]))).unlink()
+    if gone == "taken away":
+        with pytest.raises(StateError, match="is missing"):
+            reader.read_all()
+        return
+    with opened(tmp_path, clock, quarantine_keep=f"{now.bytes} B") as session:
+        for n in range(11, 14):
             reject(session, n)
-        found = [int(row["row"].split(":")[1].split(",")[0]) for row in reader.read_all().to_pylist()]
-        assert found == list(range(found[0], 20))
-        assert 1 < found[0] <= numbers(session)[0]
+        assert kept(tmp_path).tables
+        found = {int(row["row"].split(":")[1].split(",")[0]) for row in reader.read_all().to_pylist()}
+        assert found == {*range(min(found), 7), 10}
+        assert 1 < min(found) <= numbers(session)[0]
 
 
 def test_old_rows_are_dropped_whole_and_said(tmp_path: Path) -> None:

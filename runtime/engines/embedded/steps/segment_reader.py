@@ -45,14 +45,16 @@ class SegmentReader:
 
     def indexed(self, segments: Sequence[Segment], key: Key, time: str | None = None) -> list[IndexedRows]:
         """The rows of segments with their indexes by a key and an instant; a small segment has none."""
-        indexed = []
-        for segment in segments:
-            rows, index = self._rows(segment), None
-            if rows.height > INDEXED:
-                rows = self._load(segment)
-                index = self.cache.index(segment.path, key, time)
-            indexed.append(IndexedRows(rows, index))
-        return indexed
+        return [self.with_index(segment, key, time=time) for segment in segments]
+
+    def with_index(
+        self, segment: Segment, key: Key, known: Rows | None = None, /, *, time: str | None = None
+    ) -> IndexedRows:
+        """The rows of a segment, which are not read where they are `known`, with their index as in `indexed`."""
+        rows = self._rows(segment) if known is None else known
+        if rows.height <= INDEXED:
+            return IndexedRows(rows, None)
+        return IndexedRows(self._as_frame(segment, rows), self.cache.index(segment.path, key, time))
 
     def pieces(self, segments: Sequence[Segment], rows: int) -> Iterator[pl.DataFrame]:
         """The rows of segments, so many at a time; of a file that is not in memory yet only a piece is."""
@@ -63,8 +65,11 @@ class SegmentReader:
                 yield from map(pl.DataFrame, read_pieces(self.cache.store, segment, rows))
 
     def _load(self, segment: Segment) -> pl.DataFrame:
-        """The rows of a segment for Polars; so they stay in memory, as a frame shows its arrays for next to nothing."""
-        rows = self._rows(segment)
+        """The rows of a segment for Polars."""
+        return self._as_frame(segment, self._rows(segment))
+
+    def _as_frame(self, segment: Segment, rows: Rows) -> pl.DataFrame:
+        """Rows of a segment for Polars; so they stay in memory, as a frame shows its arrays for next to nothing."""
         if not isinstance(rows, SmallRows):
             return rows
         frame = rows.frame()
