@@ -26,6 +26,7 @@ from tidegate.runtime.eval.aggregates.look_back_form import LookBack, Side, read
 from tidegate.runtime.eval.aggregates.pairs import product_of_doubles, running_doubles
 from tidegate.runtime.eval.aggregates.partials import final, lifted, merge
 from tidegate.runtime.eval.aggregates.slices import different_of, doubles_of, greatest_of
+from tidegate.runtime.eval.joins import ranges
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.joins.ranges import Slices, slices_of
 from tidegate.runtime.eval.terms import compile_term
@@ -155,15 +156,16 @@ def _with_values(rows: pl.DataFrame, terms: Mapping[str, Term], schema: Schema) 
 
 
 def _beside(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
-    """Each left row beside each combination of values that are found in right rows; None where these are so many that
-    there are hardly more pairs.
+    """Each left row beside each combination of values that are found in right rows; None where these are more rows than
+    are looked at in one go, or hardly fewer than pairs.
     """
     (look,) = look_back.looks
-    slices = slices_of(left, right, look_back.schema, look.plain)
-    if slices is None:
-        return None
     values = _with_values(right, look.found, look_back.schema).select(list(look.found)).unique()
-    if left.height * values.height * WORTH > int(slices.sizes.sum()):
+    beside = left.height * values.height
+    if beside > ranges.CHUNK:
+        return None
+    slices = slices_of(left, right, look_back.schema, look.plain)
+    if slices is None or beside * WORTH > int(slices.sizes.sum()):
         return None
     return left.join(values, how="cross")
 
