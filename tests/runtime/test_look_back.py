@@ -256,7 +256,7 @@ def of_several(rng: random.Random) -> Group:
 
 
 def read_by(aggregate: Aggregate) -> set[str]:
-    return {name for term in (aggregate.argument, aggregate.by) if term is not None for name in attributes_of(term)}
+    return {name for term in aggregate.terms for name in attributes_of(term)}
 
 
 @pytest.mark.parametrize("shard", range(2))

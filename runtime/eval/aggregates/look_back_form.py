@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Final
 
 from tidegate.algebra.evaluation import is_null_of_nulls
 from tidegate.algebra.functions.aggregates import Aggregate, Form, Function
 from tidegate.algebra.nodes import Group, Imbed, Join, JoinKind, Node, Project, Rename, Scan
+from tidegate.algebra.rewrites.conditions import can_fail, reads_only
+from tidegate.algebra.row_wise import term_below
 from tidegate.algebra.schema import Attribute, Schema, StreamDef, unused_mark
-from tidegate.algebra.terms import Attr, Lit, Param, Term, attributes_of, rename_attributes, substitute, subterms
-from tidegate.algebra.typed.operations import resolve, term_type
+from tidegate.algebra.terms import Attr, Lit, Term, attributes_of, substitute, subterms
+from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.eval.joins.bands import is_one_slice
 from tidegate.runtime.plan.join_parts import Equality, JoinParts, join_parts
@@ -56,6 +58,10 @@ class Look:
     plain: JoinParts
     padded: bool
     found: Mapping[str, Term]
+
+    def gives(self, term: Term) -> bool:
+        """Whether a term reads rows of this side, and nothing else."""
+        return reads_only(self.right.schema)(term)
 
     @cached_property
     def parts(self) -> JoinParts:
@@ -123,8 +129,8 @@ class LookBack:
             if reads.side is side and reads.look in looks:
                 chosen.append(aggregate)
             elif reads.side is Side.BOTH and reads.look in looks:
-                others = set(self.looks[reads.look].right.schema)
-                (term,) = (one for one in _terms(aggregate) if reads_alone(one, others) == (side is Side.RIGHT))
+                look = self.looks[reads.look]
+                (term,) = (one for one in aggregate.terms if look.gives(one) == (side is Side.RIGHT))
                 latest = term == aggregate.by and aggregate.entry.form is Form.LATEST
                 chosen.append(Aggregate(aggregate.name, Function.MAX if latest else Function.MIN, term))
         return tuple(chosen)
@@ -193,43 +199,19 @@ def _over_join(group: Group) -> _OverJoin | None:
     checked: list[Term] = []
     aggregates, node = group.aggregates, group.input
     while isinstance(node, Project | Rename | Imbed):
-        keys = {key: _below(term, node) for key, term in keys.items()}
-        checked = [_below(term, node) for term in checked]
-        if isinstance(node, Imbed) and resolve(node.term, node.input.schema).fallible:
+        below = partial(term_below, node=node)
+        keys = {key: below(term) for key, term in keys.items()}
+        checked = [below(term) for term in checked]
+        if isinstance(node, Imbed) and can_fail(node.term, node.input.schema):
             checked.append(node.term)
-        aggregates = tuple(
-            replace(
-                one,
-                argument=None if one.argument is None else _below(one.argument, node),
-                by=None if one.by is None else _below(one.by, node),
-            )
-            for one in aggregates
-        )
-        read = (*keys.values(), *checked, *(term for one in aggregates for term in _terms(one)))
+        aggregates = tuple(one.with_terms(below) for one in aggregates)
+        read = (*keys.values(), *checked, *(term for one in aggregates for term in one.terms))
         if any(map(_is_large, read)):
             return None
         node = node.input
     if not isinstance(node, Join) or node.kind not in _KINDS:
         return None
     return _OverJoin(group, node, keys, aggregates, tuple(checked))
-
-
-def _below(term: Term, node: Project | Rename | Imbed) -> Term:
-    """A term over what a node makes as one over what it is made of."""
-    match node:
-        case Project():
-            return term
-        case Rename(_, pairs):
-            return rename_attributes(term, {new: old for old, new in pairs})
-        case Imbed(_, name, made_of):
-            return _replaced(term, {Attr(name): made_of})
-
-
-def _replaced(term: Term, by: Mapping[Term, Term]) -> Term:
-    def replacement(leaf: Attr | Param) -> Term:
-        return by.get(leaf, leaf)
-
-    return substitute(term, replacement)
 
 
 def _is_large(term: Term) -> bool:
@@ -249,7 +231,7 @@ def _looked_up(over: _OverJoin, joins: Sequence[Join], *, mirrored: bool) -> Loo
         return None
     # What attributes of other sides are in a row, as terms over the looking one.
     equal = {one.right: one.left for look in looks if not look.padded for one in look.plain.equalities}
-    terms = {key: _replaced(term, equal) for key, term in over.keys.items()}
+    terms = {key: substitute(term, lambda leaf: equal.get(leaf, leaf)) for key, term in over.keys.items()}
     attributes = [one for side in (left, *rights) for one in side.schema.attributes]
     if len({one.name for one in attributes}) < len(attributes):  # one was projected away
         return None
@@ -261,7 +243,7 @@ def _looked_up(over: _OverJoin, joins: Sequence[Join], *, mirrored: bool) -> Loo
     if found:
         if len(looks) > 1 or looks[0].padded or looks[0].plain.equalities:
             return None
-        if not all(reads_alone(term, set(rights[0].schema)) for term in found.values()):
+        if not all(looks[0].gives(term) for term in found.values()):
             return None
         looks = (replace(looks[0], found=found),)
     checked = tuple(term for term in over.checked if term not in added.values())
@@ -312,8 +294,7 @@ def _looks(left: Node, rights: Sequence[Node], joins: Sequence[Join]) -> tuple[L
 
 def _has_no_more_values(term: Term, look: Look) -> bool:
     """Whether a term has a value for each row of the join if it has one for each right row: padded rows have, too."""
-    own = look.right.schema
-    return reads_alone(term, set(own)) and (not look.padded or is_null_of_nulls(term, own))
+    return look.gives(term) and (not look.padded or is_null_of_nulls(term, look.right.schema))
 
 
 def _columns(terms: Mapping[str, Term], own: set[str], mark: str) -> tuple[dict[str, str], dict[str, Term]]:
@@ -331,26 +312,15 @@ def _columns(terms: Mapping[str, Term], own: set[str], mark: str) -> tuple[dict[
     return keys, made
 
 
-def _terms(aggregate: Aggregate) -> tuple[Term, ...]:
-    return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
-
-
-def reads_alone(term: Term, names: set[str]) -> bool:
-    """Whether a term reads these attributes, and no others."""
-    return bool(attributes_of(term)) and attributes_of(term) <= names
-
-
 def _reads(aggregate: Aggregate, left: Schema, looks: Sequence[Look]) -> Reads | None:
     """What an aggregate reads; None where it cannot be computed looking row by looking row.
 
     Of padded rows an attribute is NULL and adds nothing, and so does a term that is NULL of NULLs.
     """
-    terms, form = _terms(aggregate), aggregate.entry.form
+    terms, form = aggregate.terms, aggregate.entry.form
     if form in (Form.SKETCH, Form.WHOLE):
         return None
-    of = {
-        term: number for term in terms for number, look in enumerate(looks) if reads_alone(term, set(look.right.schema))
-    }
+    of = {term: number for term in terms for number, look in enumerate(looks) if look.gives(term)}
     if not all(attributes_of(term) <= set(left) for term in terms if term not in of) or len({*of.values()}) > 1:
         return None
     if not of:
