@@ -74,24 +74,44 @@ class Look:
 class LookBack:
     """A grouping of joins that can be computed looking row by looking row.
 
-    `asked` is the grouping as it stands in the tree, `joins` the joins below it from the outermost on, whose rows
-    nobody needs, and `inputs` what these are made of, of which the `looking` one looks up the others, `looks`. `group`
-    is the same over rows that begin with those of `left`, the looking ones; `keys` has by key the column there, columns
-    `added` are made of the looking row. `checked` are terms over one side that may have no value, for which rows of the
-    joins are asked. `reads` says what each aggregate reads: those that count rows read the looking side.
+    `asked` is the grouping as it stands in the tree, `joins` the joins below it from the innermost on, whose rows
+    nobody needs. Of their inputs the `looking` one looks up the others, `looks`. `keys` has by key the column of the
+    looking side; columns `added` are made of its row. `aggregates` are over the joins. `checked` are terms over one
+    side that may have no value, for which rows of the joins are asked. `reads` says what each aggregate reads: those
+    that count rows read the looking side.
     """
 
     asked: Group
     joins: tuple[Join, ...]
-    inputs: tuple[Node, ...]
     looking: int
-    group: Group
-    left: Node
     looks: tuple[Look, ...]
     keys: Mapping[str, str]
     added: Mapping[str, Term]
+    aggregates: tuple[Aggregate, ...]
     checked: tuple[Term, ...]
     reads: tuple[Reads, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """What the joins are made of."""
+        return _inputs(self.joins)
+
+    @cached_property
+    def left(self) -> Node:
+        """The looking rows with the columns of keys."""
+        own = self.inputs[self.looking].schema.attributes
+        every = Schema((*own, *(one for look in self.looks for one in look.right.schema.attributes)))
+        made = {**self.added, **{name: term for look in self.looks for name, term in look.found.items()}}
+        columns = (Attribute(name, term_type(term, every)) for name, term in made.items())
+        return Scan(StreamDef("looking", Schema((*own, *columns)), static=True))
+
+    @cached_property
+    def group(self) -> Group:
+        """The grouping over the joins of the looking rows with the sides that are looked up."""
+        rows = self.left
+        for join, look in zip(self.joins, self.looks, strict=True):
+            rows = Join(rows, look.right, join.condition, join.kind)
+        return Group(rows, tuple(dict.fromkeys(self.keys.values())), self.aggregates)
 
     @cached_property
     def schema(self) -> Schema:
@@ -147,9 +167,9 @@ def look_back(group: Group, *, at_most: int = MOST_LOOKS) -> LookBack | None:
         return None
     chain = _chain(over.join)
     for count in range(min(len(chain), at_most), 1, -1):
-        if (found := _looked_up(over, chain[:count], mirrored=False)) is not None:
+        if (found := _looked_up(over, chain[-count:], looking=0)) is not None:
             return found
-    ways = (_looked_up(over, chain[:1], mirrored=mirrored) for mirrored in (False, True))
+    ways = (_looked_up(over, chain[-1:], looking=looking) for looking in (0, 1))
     return min((way for way in ways if way is not None), key=_found_instants, default=None)
 
 
@@ -166,9 +186,9 @@ def _found_instants(way: LookBack) -> tuple[int, int]:
     return len(look.found), sum(instants)
 
 
-def _chain(join: Join) -> list[Join]:
-    """The join, and those that its left side is made of, from it on: inner and left ones with nothing but projections
-    between them.
+def _chain(join: Join) -> tuple[Join, ...]:
+    """The join behind those that its left side is made of, the innermost first: inner and left ones with nothing but
+    projections between them.
     """
     chain = [join]
     while True:
@@ -176,7 +196,7 @@ def _chain(join: Join) -> list[Join]:
         while isinstance(below, Project):
             below = below.input
         if not isinstance(below, Join) or below.kind not in _KINDS:
-            return chain
+            return tuple(reversed(chain))
         chain.append(below)
 
 
@@ -218,26 +238,29 @@ def _is_large(term: Term) -> bool:
     return any(number >= _LARGEST for number, _ in enumerate(subterms(term)))
 
 
-def _looked_up(over: _OverJoin, joins: Sequence[Join], *, mirrored: bool) -> LookBack | None:
-    """The grouping as one of what the rows of the left side of the last join look up, or those of its right one."""
-    last = joins[-1]
-    if mirrored and last.kind != "inner":
+def _inputs(joins: Sequence[Join]) -> tuple[Node, ...]:
+    return joins[0].left, *(join.right for join in joins)
+
+
+def _looked_up(over: _OverJoin, joins: tuple[Join, ...], *, looking: int) -> LookBack | None:
+    """The grouping as one of what the rows of an input of the joins look up: the first, or the second one of a single
+    inner join.
+    """
+    if looking and joins[0].kind != "inner":
         return None
-    left, rights = last.left, [join.right for join in reversed(joins)]
-    if mirrored:
-        left, rights = last.right, [last.left]
-    looks = _looks(left, rights, joins[::-1])
+    inputs = _inputs(joins)
+    left, rights = inputs[looking], [*inputs[:looking], *inputs[looking + 1 :]]
+    looks = _looks(left, rights, joins)
     if looks is None:
         return None
     # What attributes of other sides are in a row, as terms over the looking one.
     equal = {one.right: one.left for look in looks if not look.padded for one in look.plain.equalities}
     terms = {key: substitute(term, lambda leaf: equal.get(leaf, leaf)) for key, term in over.keys.items()}
-    attributes = [one for side in (left, *rights) for one in side.schema.attributes]
-    if len({one.name for one in attributes}) < len(attributes):  # one was projected away
+    attributes = [name for side in inputs for name in side.schema]
+    if len({*attributes}) < len(attributes):  # one was projected away
         return None
-    every = Schema(tuple(attributes))
     results = {one.name for one in over.aggregates}
-    keys, made = _columns(terms, set(left.schema) - results, unused_mark({*every, *results}))
+    keys, made = _columns(terms, set(left.schema) - results, unused_mark({*attributes, *results}))
     added = {name: term for name, term in made.items() if attributes_of(term) <= set(left.schema)}
     found = {name: term for name, term in made.items() if name not in added}
     if found:
@@ -250,28 +273,19 @@ def _looked_up(over: _OverJoin, joins: Sequence[Join], *, mirrored: bool) -> Loo
     others = [term for term in checked if not attributes_of(term) <= set(left.schema)]
     if not all(any(_has_no_more_values(term, look) for look in looks) for term in others):
         return None
-    columns = [Attribute(name, term_type(term, every)) for name, term in made.items()]
-    looking = Scan(StreamDef("looking", Schema((*left.schema.attributes, *columns)), static=True))
-    rows: Node = looking
-    for join, right in zip(reversed(joins), rights, strict=True):
-        rows = Join(rows, right, join.condition, join.kind)
     reads = [read for aggregate in over.aggregates if (read := _reads(aggregate, left.schema, looks)) is not None]
     if len(reads) < len(over.aggregates):
         return None
-    group = Group(rows, tuple(dict.fromkeys(keys.values())), over.aggregates)
-    inputs = (last.left, *(join.right for join in reversed(joins)))
     return LookBack(
-        over.group,
-        tuple(joins),
-        inputs,
-        int(mirrored),
-        group,
-        looking,
-        looks,
-        keys,
-        added,
-        checked,
-        tuple(reads),
+        asked=over.group,
+        joins=joins,
+        looking=looking,
+        looks=looks,
+        keys=keys,
+        added=added,
+        aggregates=over.aggregates,
+        checked=checked,
+        reads=tuple(reads),
     )
 
 
