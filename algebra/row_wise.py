@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 from tidegate.algebra.nodes import (
     Group,
@@ -19,7 +20,7 @@ from tidegate.algebra.nodes import (
     occurrences,
 )
 from tidegate.algebra.schema import unused_mark
-from tidegate.algebra.terms import Term
+from tidegate.algebra.terms import Attr, Term, rename_attributes, substitute
 
 
 def is_row_wise(node: Node) -> bool:
@@ -91,9 +92,7 @@ def row_terms(node: Node) -> Iterator[tuple[str, Node]]:
     if is_row_wise(node):
         yield _row_wise_stream(node), node
     elif isinstance(node, Group) and is_row_wise(node.input):
-        terms = [
-            term for aggregate in node.aggregates for term in (aggregate.argument, aggregate.by) if term is not None
-        ]
+        terms = [term for aggregate in node.aggregates for term in aggregate.terms]
         yield _row_wise_stream(node.input), with_terms(node.input, terms)
     elif isinstance(node, OrderedNode):
         for reading in node.readings:
@@ -115,6 +114,19 @@ def with_terms(node: Node, terms: Iterable[Term]) -> Node:
     for number, term in enumerate(terms):
         node = Imbed(node, f"{mark}{number}", term)
     return node
+
+
+def term_below(term: Term, node: Select | Project | Rename | Imbed) -> Term:
+    """A term over the rows that the operator makes, as one over the rows that it makes them of."""
+    match node:
+        case Select() | Project():
+            return term
+        case Rename(_, pairs):
+            return rename_attributes(term, {new: old for old, new in pairs})
+        case Imbed(_, name, value):
+            return substitute(term, lambda leaf: value if leaf == Attr(name) else leaf)
+        case _:
+            assert_never(node)
 
 
 def ordered_operator(node: Node) -> OrderedNode | None:

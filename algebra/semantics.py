@@ -181,9 +181,7 @@ def evaluate_leniently(node: Node, relations: Mapping[str, Sequence[Row]], note:
         case Imbed(input_, _, term):
             return [(*row, *value) for row, value in values(rows_of(input_), [term], input_.schema) if value]
         case Group(input_, keys, aggregates):
-            terms = [
-                term for aggregate_ in aggregates for term in (aggregate_.argument, aggregate_.by) if term is not None
-            ]
+            terms = [term for aggregate_ in aggregates for term in aggregate_.terms]
             rows = [row for row, found in values(rows_of(input_), terms, input_.schema) if found is not None]
             return _group(rows, input_.schema, keys, tuple(aggregate_.lenient() for aggregate_ in aggregates))
         case Join(left, right, condition, kind):

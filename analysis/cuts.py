@@ -167,7 +167,7 @@ def _can_fail(part: Node) -> bool:
     """Whether a term of the part may have no value, beyond those of its row-wise parts and sums out of range."""
     for node in nodes_of(part):
         if isinstance(node, Group):
-            terms = [term for one in node.aggregates for term in (one.argument, one.by) if term is not None]
+            terms = [term for one in node.aggregates for term in one.terms]
             if any(resolve(term, node.input.schema).fallible for term in terms):
                 return True
         elif not is_row_wise(node) and has_fallible_term(node):

@@ -15,7 +15,8 @@ from tidegate.algebra.nodes import Group, Imbed, Node, Project, Rename, Select, 
 from tidegate.algebra.ordered.transitions.definition import Transition
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.rewrites.conditions import can_fail
-from tidegate.algebra.terms import Attr, Lit, Term, conjunction, conjuncts, rename_attributes, substitute
+from tidegate.algebra.row_wise import term_below
+from tidegate.algebra.terms import Attr, Lit, Term, conjunction, conjuncts
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.report.predicate_sets import follows_from, never_together
 from tidegate.analysis.validity.validity import refuting
@@ -248,24 +249,12 @@ def _below(node: Node, names: Sequence[str]) -> tuple[Node, list[Term], list[Ter
     terms: list[Term] = [Attr(name) for name in names]
     conditions: list[Term] = []
     may_fail = False
-    while True:
-        match node:
-            case Project(below, _):
-                pass
-            case Select(below, condition):
-                may_fail |= can_fail(condition, below.schema)
-                conditions += conjuncts(condition)
-            case Rename(below, pairs):
-                old = {new: name for name, new in pairs}
-                terms, conditions = ([rename_attributes(term, old) for term in some] for some in (terms, conditions))
-            case Imbed(below, name, term):
-                may_fail |= can_fail(term, below.schema)
-                terms, conditions = ([_with(one, name, term) for one in some] for some in (terms, conditions))
-            case _:
-                return node, terms, conditions, may_fail
-        node = below
-
-
-def _with(term: Term, name: str, value: Term) -> Term:
-    """The term with the value of an attribute in its place."""
-    return substitute(term, lambda leaf: value if isinstance(leaf, Attr) and leaf.name == name else leaf)
+    while isinstance(node, Select | Project | Rename | Imbed):
+        if isinstance(node, Select):
+            may_fail |= can_fail(node.condition, node.input.schema)
+            conditions += conjuncts(node.condition)
+        elif isinstance(node, Imbed):
+            may_fail |= can_fail(node.term, node.input.schema)
+        terms, conditions = ([term_below(term, node) for term in some] for some in (terms, conditions))
+        node = node.input
+    return node, terms, conditions, may_fail

@@ -33,7 +33,7 @@ def _terms(node: Node) -> list[Term]:
         case Imbed(_, _, term):
             return [term]
         case Group(_, _, aggregates):
-            return [term for aggregate in aggregates for term in (aggregate.argument, aggregate.by) if term is not None]
+            return [term for aggregate in aggregates for term in aggregate.terms]
         case _:
             return []
 

@@ -108,6 +108,16 @@ class Aggregate:
         """What there is to know of its function."""
         return TABLE[self.function]
 
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """What it evaluates for each row: its argument and its order, as far as it has them."""
+        return tuple(term for term in (self.argument, self.by) if term is not None)
+
+    def with_terms(self, changed: Callable[[Term], Term]) -> Aggregate:
+        """The aggregate with its terms changed."""
+        argument, by = (None if term is None else changed(term) for term in (self.argument, self.by))
+        return replace(self, argument=argument, by=by)
+
     def lenient(self) -> Aggregate:
         """The aggregate that is NULL where this one fails; itself if it never does."""
         return replace(self, function=self.entry.lenient) if self.entry.lenient is not None else self

@@ -58,7 +58,7 @@ class Derive(OrderedNode):
     def readings(self) -> tuple[Reading, ...]:
         terms = (
             self.condition,
-            *(term for aggregate in self.aggregates for term in (aggregate.argument, aggregate.by) if term is not None),
+            *(term for aggregate in self.aggregates for term in aggregate.terms),
         )
         named = (*self.keys, self.time, *(() if self.tie is None else (self.tie,)))
         read = frozenset(named).union(*map(attributes_of, terms))
@@ -218,13 +218,7 @@ def untied(nodes: Sequence[Derive], events: Sequence[Row]) -> list[Row]:
 
 def aggregated(nodes: Sequence[Derive]) -> frozenset[str]:
     """The attributes that aggregates of situations read."""
-    terms = [
-        term
-        for node in nodes
-        for aggregate in node.aggregates
-        for term in (aggregate.argument, aggregate.by)
-        if term is not None
-    ]
+    terms = [term for node in nodes for aggregate in node.aggregates for term in aggregate.terms]
     return frozenset[str]().union(*map(attributes_of, terms))
 
 

@@ -256,7 +256,7 @@ def terms_of(column: OverColumn) -> tuple[Term, ...]:
         case Neighbour() | PreviousDifferent() | NextDifferent() | Nth():
             return (column.argument,)
         case FrameAggregate(aggregate):
-            return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
+            return aggregate.terms
         case _:
             assert_never(column)
 
@@ -269,8 +269,7 @@ def with_terms(column: OverColumn, changed: Callable[[Term], Term]) -> OverColum
         case Neighbour() | PreviousDifferent() | NextDifferent() | Nth():
             return replace(column, argument=changed(column.argument))
         case FrameAggregate(aggregate):
-            argument, by = (None if term is None else changed(term) for term in (aggregate.argument, aggregate.by))
-            return replace(column, aggregate=replace(aggregate, argument=argument, by=by))
+            return replace(column, aggregate=aggregate.with_terms(changed))
         case _:
             assert_never(column)
 
@@ -465,8 +464,7 @@ class _Partition:
         return [p for p in inside if p <= at] if self.node.tie is not None and not frame.after else inside
 
     def aggregated(self, aggregate: Aggregate, places: list[int]) -> Value:
-        terms = [term for term in (aggregate.argument, aggregate.by) if term is not None]
-        events = [self.event(place, terms) for place in places]
+        events = [self.event(place, aggregate.terms) for place in places]
         if not self.node.goes_by_order(aggregate):
             return self.aggregation(aggregate, events, self.known)
         alone = (self.aggregation(aggregate, [event], self.known) for event in events)

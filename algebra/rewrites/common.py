@@ -29,7 +29,7 @@ from tidegate.algebra.nodes import (
 )
 from tidegate.algebra.rewrites.prune import renamed_where_there
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.terms import TRUE, Term, attributes_of
+from tidegate.algebra.terms import TRUE, attributes_of
 
 #: No stream of a user has such a name.
 _HOLE = "\0common "
@@ -113,7 +113,7 @@ def reads(node: Node, needed: frozenset[str]) -> Iterator[tuple[Scan, frozenset[
         case Imbed(input_, name, term):
             yield from reads(input_, (needed - {name}) | attributes_of(term))
         case Group(input_, keys, aggregates):
-            terms: list[Term] = [t for a in aggregates for t in (a.argument, a.by) if t is not None]
+            terms = [term for aggregate in aggregates for term in aggregate.terms]
             yield from reads(input_, frozenset(keys).union(*map(attributes_of, terms)))
         case Join(left, right, condition):
             wanted = needed | attributes_of(condition)

@@ -23,7 +23,7 @@ from tidegate.algebra.nodes import (
 )
 from tidegate.algebra.rewrites.conditions import can_fail
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Term, attributes_of
+from tidegate.algebra.terms import attributes_of
 
 Names = frozenset[str]
 
@@ -94,13 +94,11 @@ def _shrink(node: Node, needed: Names) -> Node:
 
 
 def _group_reads(keys: Iterable[str], aggregates: Iterable[Aggregate]) -> Names:
-    read: list[Term] = [term for a in aggregates for term in (a.argument, a.by) if term is not None]
-    return frozenset(keys).union(*(attributes_of(term) for term in read))
+    return frozenset(keys).union(*(attributes_of(term) for aggregate in aggregates for term in aggregate.terms))
 
 
 def _can_fail(aggregate: Aggregate, schema: Schema) -> bool:
-    read = [term for term in (aggregate.argument, aggregate.by) if term is not None]
-    return aggregate.entry.lenient is not None or any(can_fail(term, schema) for term in read)
+    return aggregate.entry.lenient is not None or any(can_fail(term, schema) for term in aggregate.terms)
 
 
 def _old_names(rename: Rename, needed: Names) -> Names:

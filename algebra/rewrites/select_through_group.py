@@ -11,7 +11,7 @@ def select_through_group(node: Node) -> Node | None:
     """Conjuncts on the keys of groups move below the grouping; no condition and no aggregate's argument can fail."""
     match node:
         case Select(Group(input_, keys, aggregates) as group, condition):
-            read = [t for a in aggregates for t in (a.argument, a.by) if t is not None]
+            read = [term for aggregate in aggregates for term in aggregate.terms]
             if can_fail(condition, group.schema) or any(can_fail(term, input_.schema) for term in read):
                 return None
             below, above = partition(condition, reads_only(keys))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.algebra.nodes import Distinct, Node, Project, Rename, Select
-from tidegate.algebra.terms import rename_attributes
+from tidegate.algebra.row_wise import term_below
 
 
 def select_through_names(node: Node) -> Node | None:
@@ -12,9 +12,8 @@ def select_through_names(node: Node) -> Node | None:
     The rows on which the condition is evaluated have the same values, so a condition that can fail moves as well.
     """
     match node:
-        case Select(Rename(input_, pairs), condition):
-            old = {new: name for name, new in pairs}
-            return Rename(Select(input_, rename_attributes(condition, old)), pairs)
+        case Select(Rename(input_, pairs) as rename, condition):
+            return Rename(Select(input_, term_below(condition, rename)), pairs)
         case Select(Project(input_, names), condition):
             return Project(Select(input_, condition), names)
         case Select(Distinct(input_), condition):

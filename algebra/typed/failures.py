@@ -18,9 +18,7 @@ def has_fallible_term(node: Node) -> bool:
             both = Schema((*left.schema.attributes, *right.schema.attributes))
             return resolve(condition, both).fallible
         case Group(input_, _, aggregates):
-            terms = [
-                term for aggregate in aggregates for term in (aggregate.argument, aggregate.by) if term is not None
-            ]
+            terms = [term for aggregate in aggregates for term in aggregate.terms]
             out_of_range = any(aggregate.entry.lenient is not None for aggregate in aggregates)
             return out_of_range or any(resolve(term, input_.schema).fallible for term in terms)
         case _:

@@ -73,7 +73,8 @@ def _of_relations(node: Node) -> Iterator[tuple[OneRow, Mapping[str, DataType]]]
 
 
 def _one_row(conditions: Iterable[Term]) -> OneRow:
-    return OneRow({condition: condition for condition in conditions}, "no value satisfies it; compare two values")
+    hint = "both sides are one value; compare two, or ask is_not_null()"
+    return OneRow({condition: condition for condition in conditions}, hint)
 
 
 def _of_operators(node: Node) -> Iterator[tuple[OneRow, Mapping[str, DataType]]]:
@@ -224,7 +225,7 @@ def _compared(
             return
         if isinstance(term, Call) and _is_of_one_value(term):
             dropped.add(term)
-            text = f"says nothing new: {_shown(term)}, as both sides are one value"
+            text = f"says only that {name} is not NULL: {_shown(term)}, as both sides are one value"
             yield Problem("TG221", text, place(term), (), row.itself, query.name), (term,)
     for first, second in combinations(sets, 2):
         if sets[first].intersect(sets[second]).is_empty is True:

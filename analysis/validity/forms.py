@@ -326,8 +326,7 @@ def _below(above: Sequence[Unary], group: Group) -> Sequence[Unary]:
 
 
 def _reads(aggregate: Aggregate) -> frozenset[str]:
-    terms = (term for term in (aggregate.argument, aggregate.by) if term is not None)
-    return frozenset[str]().union(*map(attributes_of, terms))
+    return frozenset[str]().union(*map(attributes_of, aggregate.terms))
 
 
 # How they are written -------------------------------------------------------------------------------------------------

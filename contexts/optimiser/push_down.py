@@ -187,7 +187,7 @@ class _Lowering:
         """A group passes as a whole, where its keys say whether. Row-wise parts are grouped as they come, which costs
         less than to look up each row: so only where there is more below.
         """
-        read = [term for one in rows.aggregates for term in (one.argument, one.by) if term is not None]
+        read = [term for one in rows.aggregates for term in one.terms]
         if not made.read <= {*rows.keys} or any(can_fail(term, rows.input.schema) for term in read):
             return None
         below = self.of(made, rows.input)

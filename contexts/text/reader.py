@@ -371,9 +371,17 @@ class _Reader:
         it does exclude: the least of the instants that bound its own.
         """
         zones = federation(matches._node).zones
+        if not zones:
+            raise QueryError(
+                "TG182",
+                f"the conditions let {absent[0].name} come before the end of the match only",
+                hint=f"at the end NOT is of what comes after {ends[-1]}: WHERE {time} <= {ends[-1]} + ..., "
+                "or write it before the event that it must not precede",
+                site=self.text.at(absent[1]),
+            )
         limits: list[Expression] = []
         for end in ends:
-            distance = max((zone.distance(("a", end), ("a", time)) for zone in zones), default=INF)
+            distance = max(zone.distance(("a", end), ("a", time)) for zone in zones)
             if distance < INF:
                 limits.append(matches[end] + constant(Lit(int(distance), matches.schema[end].type.distance)))
         if not limits:

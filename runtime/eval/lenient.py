@@ -31,19 +31,12 @@ from tidegate.algebra.nodes import (
     Union,
 )
 from tidegate.algebra.printing.terms import value_text
+from tidegate.algebra.rewrites.conditions import can_fail
 from tidegate.algebra.rewrites.totals import Total
+from tidegate.algebra.row_wise import term_below
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import split_by_failure
-from tidegate.algebra.terms import (
-    TRUE,
-    Attr,
-    Term,
-    Value,
-    attributes_of,
-    rename_attributes,
-    substitute,
-)
-from tidegate.algebra.typed.operations import resolve
+from tidegate.algebra.terms import TRUE, Term, Value, attributes_of
 from tidegate.algebra.types import BIGINT, DataType, Kind
 from tidegate.runtime.eval.aggregates.partials import final as finished
 from tidegate.runtime.eval.aggregates.partials import merge, partial
@@ -111,10 +104,9 @@ class Lenient:
             case Project(input_, names):
                 return only(self.rows_of(input_, passes), names)
             case Rename(input_, pairs):
-                below = None if passes is None else rename_attributes(passes, {new: old for old, new in pairs})
-                return self.rows_of(input_, below).rename(dict(pairs))
+                return self.rows_of(input_, _below(passes, node)).rename(dict(pairs))
             case Imbed(input_, name, term):
-                below = _below(passes, name, term, input_.schema)
+                below = _below(passes, node)
                 if term in self.totals:
                     return self.totalled(node, self.totals[term], below)
                 rows = self.evaluable(self.rows_of(input_, below), term, input_.schema, below)
@@ -122,7 +114,7 @@ class Lenient:
             case Group(input_, keys, aggregates):
                 below = _over(passes, input_.schema.keys() & set(keys))
                 rows = self.rows_of(input_, below)
-                for term in (term for a in aggregates for term in (a.argument, a.by) if term is not None):
+                for term in (term for aggregate in aggregates for term in aggregate.terms):
                     rows = self.evaluable(rows, term, input_.schema, below)
                 return self.grouped(node, rows, passes)
             case Distinct(input_):
@@ -217,7 +209,7 @@ class Lenient:
 
     def evaluable(self, rows: pl.DataFrame, term: Term, schema: Schema, passes: Term | None) -> pl.DataFrame:
         """The rows for which a term has a value. Each other row is noted in the increment in which it passes."""
-        if not resolve(term, schema).fallible or not rows.height:
+        if not can_fail(term, schema) or not rows.height:
             return rows
         error = compile_pair(term, schema).error
         assert error is not None
@@ -258,24 +250,21 @@ def _through(node: Node, passes: Term | None) -> Term | None:
     match node:
         case Select(input_) | Project(input_):
             return _through(input_, passes)
-        case Rename(input_, pairs):
-            below = None if passes is None else rename_attributes(passes, {new: old for old, new in pairs})
-            return _through(input_, below)
-        case Imbed(input_, name, term):
-            return _through(input_, _below(passes, name, term, input_.schema))
+        case Rename(input_) | Imbed(input_):
+            return _through(input_, _below(passes, node))
         case Scan():
             return passes
         case _:
             return None
 
 
-def _below(passes: Term | None, name: str, term: Term, schema: Schema) -> Term | None:
-    """The condition over rows before a new attribute."""
-    if passes is None or name not in attributes_of(passes):
-        return passes
-    if resolve(term, schema).fallible:
+def _below(passes: Term | None, node: Rename | Imbed) -> Term | None:
+    """The condition over the rows below names or a new attribute; None where it reads one that may have no value."""
+    if passes is None:
         return None
-    return substitute(passes, lambda leaf: term if leaf == Attr(name) else leaf)
+    if isinstance(node, Imbed) and node.name in attributes_of(passes) and can_fail(node.term, node.input.schema):
+        return None
+    return term_below(passes, node)
 
 
 def _over(passes: Term | None, names: object) -> Term | None:

@@ -55,7 +55,7 @@ def failures(
 def terms_of(buffer: Buffer) -> Node:
     """The terms that a buffer evaluates of each row of its stream before it stores anything."""
     aggregates = () if buffer.partial is None else buffer.partial.aggregates
-    terms = [term for aggregate in aggregates for term in (aggregate.argument, aggregate.by) if term is not None]
+    terms = [term for aggregate in aggregates for term in aggregate.terms]
     return with_terms(buffer.chain, [*terms, *(() if buffer.encoding is None else buffer.encoding.conditions)])
 
 

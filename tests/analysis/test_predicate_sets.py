@@ -80,7 +80,7 @@ def test_what_can_be_true_or_is_not_compared_exactly_is_left_alone(conditions: l
         ("B AS n < LAST(B.n)", ["TG220 never true: n < n"]),
         ("B AS n > 3 AND n > LAST(n)", ["TG220 never true: n > n"]),
         ("B AS n > 3 AND NOT n = LAST(U.n)", ["TG220 never true: (~n = n)"]),
-        ("B AS n > 3 AND B.n >= n", ["TG221 says nothing new: n >= n, as both sides are one value"]),
+        ("B AS n > 3 AND B.n >= n", ["TG221 says only that n is not NULL: n >= n, as both sides are one value"]),
         ("A AS n = 0, B AS n = 1", []),
         ("A AS n = 0 OR n = 1", []),
         ("B AS n < LAST(B.n, 1) AND n < PREV(n) AND n < FIRST(B.n)", []),
@@ -101,6 +101,17 @@ def test_a_row_that_is_compared_with_itself_is_told_so() -> None:
     assert (note.code, note.message) == ("TG220", "never true: n < n")
     assert "the one before is PREV(x), or LAST(B.x, 1) of those of B" in note.hint
     assert told(S.where(S.n < S.n)) == ["TG220 never true: n < n"]
+
+
+def test_a_value_that_equals_itself_is_one_that_is_not_null() -> None:
+    """So the condition does leave rows out, and can be said as it is meant."""
+    (note,) = tg.program(Out=S.where(S.n == S.n)).notes()
+    assert (note.code, note.message) == (
+        "TG221",
+        "says only that n is not NULL: n = n, as both sides are one value",
+    )
+    assert note.hint == "both sides are one value; compare two, or ask is_not_null()"
+    assert [true((S.n == S.n)._term, value) for value in (None, 0)] == [False, True]
 
 
 def test_a_join_s_condition_is_compared_with_selections_right_below() -> None:

@@ -168,7 +168,7 @@ def test_what_must_not_follow_goes_by_any_event() -> None:
     stops: list[Row] = [(7, 85, 9, True), (7, 91, 9, True)]
     at = [(1, 70, 80), (2, 71, 81), (3, 64, 88), (4, 64, 84), (5, 95, 118), (6, 101, 110), (7, 100, 110)]
     reports = [report(vid, 7, sec) for vid, *seconds in at for sec in seconds]
-    with pytest.raises(tg.QueryError, match="TG182 nothing says until when m"):
+    with pytest.raises(tg.QueryError, match="TG182 the conditions let m come before the end of the match only"):
         read(SAID + text)
     found = rows(
         read(SAID + text.replace(", NOT Minutes m", "").replace("m.sec <= b.sec AND ", "")),
@@ -243,6 +243,11 @@ def test_a_sequence_lies_in_one_window_of_one_of_several_contexts() -> None:
         (
             MODEL + "SWITCH CONTEXT clear PATTERN SEQ(Minutes m, NOT Stopped s)",
             "TG182 nothing says until when s must(.|\n)*WHERE s.sec <= m.sec",
+        ),
+        (
+            MODEL + "SWITCH CONTEXT clear PATTERN SEQ(Minutes m, NOT Stopped s) WHERE s.sec <= m.sec",
+            "TG182 the conditions let s come before the end of the match only(.|\n)*NOT is of what comes after m.sec: "
+            "WHERE s.sec <= m.sec \\+ ",
         ),
         (MODEL + "SWITCH CONTEXT clear PATTERN NOT Stopped s", "TG182 nothing is to come"),
         (MODEL + "SWITCH CONTEXT clear PATTERN SEQ(NOT Stopped s, Minutes m)", "TG175 the absence of s would begin"),

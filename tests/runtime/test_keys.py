@@ -116,13 +116,13 @@ def test_repeated_is_what_reading_row_by_row_says(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", shards(20, 3))
 def test_what_is_looked_up_is_all_that_could_be_repeated(seed: int) -> None:
-    """By indexes and without, with bounds and without, and with keys that are NULL."""
+    """By indexes and without, with bounds and without, with keys that are NULL, and those of the batch itself."""
     rng = random.Random(seed)
     for _ in range(20):
         most = rng.choice((3, 30))
         stored = {str(n): _some_rows(rng, rng.randint(1, 40), 10 * n, most) for n in range(5)}
         of_batch = _some_rows(rng, rng.randint(0, 3), 20, most)
-        rows = _some_rows(rng, rng.randint(0, 5), rng.randint(0, 60), most)
+        rows = pl.concat([_some_rows(rng, rng.randint(0, 5), rng.randint(0, 60), most), of_batch.tail(1)])
         _check_look_up(stored, of_batch, rows, indexed=rng.random() < 0.5)
 
 

@@ -256,7 +256,7 @@ def of_several(rng: random.Random) -> Group:
 
 
 def read_by(aggregate: Aggregate) -> set[str]:
-    return {name for term in (aggregate.argument, aggregate.by) if term is not None for name in attributes_of(term)}
+    return {name for term in aggregate.terms for name in attributes_of(term)}
 
 
 @pytest.mark.parametrize("shard", range(2))
@@ -397,6 +397,20 @@ def test_values_that_are_about_as_many_as_pairs_are_listed() -> None:
     frames = {i: frame.head(1000) for i, frame in many(node).items()}
     with patch.object(look_back, "final", side_effect=AssertionError("rows stand beside values")):
         assert evaluate(node, frames).height == 4 * 1000 - 6
+
+
+@pytest.mark.parametrize("most", [4_999, 5_000])
+def test_rows_beside_values_are_no_more_than_are_looked_at_in_one_go(most: int) -> None:
+    """A thousand rows beside five values. Where they are too many, it is not even looked for their partners."""
+    node = FORMS["values at a clock"]
+    frames = {i: frame.head(1000) for i, frame in many(node).items()}
+    with (
+        patch.object(ranges, "CHUNK", most),
+        patch.object(look_back, "slices_of", wraps=ranges.slices_of) as sought,
+        patch.object(look_back, "final", wraps=partials.final) as finished,
+    ):
+        assert evaluate(node, frames).height == 5 * 1000 - 10
+    assert (sought.called, finished.called) == (most == 5_000, most == 5_000)
 
 
 def as_of(*more: Term) -> Group:

@@ -165,6 +165,12 @@ GROUP = Group(
             "            limit = other\n",
         ),
         bug(
+            "what can only come before the end has no bound",
+            READER,
+            "        zones = federation(matches._node).zones\n        if not zones:\n",
+            "        zones = federation(matches._node).zones\n        if False:\n",
+        ),
+        bug(
             "a change passes by a key of its candidate",
             "analysis/ordered/family.py",
             "    if not keys or reading.time is None:\n",

@@ -172,6 +172,12 @@ GROUP = Group(
             "return self.plain",
         ),
         bug(
+            "a row stands beside any number of values",
+            LOOK_BACK,
+            "    if beside > ranges.CHUNK:\n",
+            "    if False:\n",
+        ),
+        bug(
             "what one side has counts once, whatever is found on others",
             LOOK_BACK,
             "                if values is not None and len(times) > 1:\n",

@@ -56,6 +56,12 @@ GROUP = Group(
             '_REFLEXIVE = ("le", "ge", "eq", "lt")',
         ),
         bug(
+            "a value that equals itself says nothing",
+            SETS,
+            'f"says only that {name} is not NULL: {',
+            'f"says nothing new: {',
+        ),
+        bug(
             "rows that must not come may say nothing",
             CHECKS,
             'node.selection.skipping != "contiguous":\n        return',

@@ -9,13 +9,6 @@ GROUP = Group(
     ("tests/runtime/test_start_up.py",),
     (
         bug(
-            "every session loads the kernels, for a question that few ask",
-            "runtime/inspect/suspension.py",
-            "from tidegate.runtime.ordered.state import read_state\n",
-            "from tidegate.runtime.ordered.row_operator import NONE  # noqa: F401\n"
-            "from tidegate.runtime.ordered.state import read_state\n",
-        ),
-        bug(
             "every program loads all families of operators",
             "analysis/ordered/table.py",
             "#: Facts of which a family need not say anything.\n",

@@ -213,8 +213,8 @@ def _read(node: Node, kept: tuple[str, ...], aggregates: Sequence[Aggregate], ro
     node = Imbed(node, row, TRUE)
     names: dict[Term, str] = {}
     for aggregate in aggregates:
-        for term in (aggregate.argument, aggregate.by):
-            if term is None or term in names:
+        for term in aggregate.terms:
+            if term in names:
                 continue
             if isinstance(term, Attr) and term.name not in kept:
                 names[term] = term.name

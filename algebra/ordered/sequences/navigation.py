@@ -95,7 +95,7 @@ def terms_of(navigation: Navigation) -> tuple[Term, ...]:
         case RowValue(_, argument):
             return (argument,)
         case RowsAggregate(aggregate):
-            return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
+            return aggregate.terms
         case Classifier() | MatchNumber():
             return ()
         case _:

@@ -153,5 +153,4 @@ def _require_partial(aggregate: Aggregate, instants: DataType) -> None:
 
 def terms_of(aggregates: Sequence[Aggregate]) -> tuple[Term, ...]:
     """The terms that aggregates evaluate for each row."""
-    terms = (term for aggregate in aggregates for term in (aggregate.argument, aggregate.by) if term is not None)
-    return tuple(dict.fromkeys(terms))
+    return tuple(dict.fromkeys(term for aggregate in aggregates for term in aggregate.terms))

@@ -153,8 +153,8 @@ def _of_attributes(held: Mapping[str, RowTerms], names: tuple[str, ...], by: str
 
 def _of_aggregate(aggregate: Aggregate, sink: Step) -> Iterator[Read]:
     """What an aggregate reads that is not payload."""
-    for term in (aggregate.argument, aggregate.by):
-        if term is not None and payload_of(aggregate, term, sink) is None:
+    for term in aggregate.terms:
+        if payload_of(aggregate, term, sink) is None:
             for part in own_parts(term, sink.held):
                 mixed = not reads_alone(term, sink.held)
                 mend = f"aggregate {term_text(part)} by itself, and compute with it above the group" if mixed else ""

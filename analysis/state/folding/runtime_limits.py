@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate.algebra.functions.aggregates import Aggregate, Form, Function
+from tidegate.algebra.functions.aggregates import Form, Function
 from tidegate.algebra.nodes import Group, Imbed, Join, Node, Select
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.printing.terms import term_text
@@ -87,10 +87,6 @@ def _terms(node: Node) -> Iterator[tuple[Term, Schema]]:
         case Join(left, right, condition):
             yield condition, Schema((*left.schema.attributes, *right.schema.attributes))
         case Group(input_, _, aggregates):
-            yield from ((term, input_.schema) for aggregate in aggregates for term in _of(aggregate))
+            yield from ((term, input_.schema) for aggregate in aggregates for term in aggregate.terms)
         case _:
             pass
-
-
-def _of(aggregate: Aggregate) -> Iterator[Term]:
-    yield from (term for term in (aggregate.argument, aggregate.by) if term is not None)

@@ -19,13 +19,15 @@ import polars as pl
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import Group
+from tidegate.algebra.rewrites.conditions import reads_only
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Term, attributes_of
+from tidegate.algebra.terms import Term
 from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
-from tidegate.runtime.eval.aggregates.look_back_form import LookBack, Side, reads_alone
+from tidegate.runtime.eval.aggregates.look_back_form import LookBack, Side
 from tidegate.runtime.eval.aggregates.pairs import product_of_doubles, running_doubles
 from tidegate.runtime.eval.aggregates.partials import final, lifted, merge
 from tidegate.runtime.eval.aggregates.slices import different_of, doubles_of, greatest_of
+from tidegate.runtime.eval.joins import ranges
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.joins.ranges import Slices, slices_of
 from tidegate.runtime.eval.terms import compile_term
@@ -86,8 +88,8 @@ def looked_back(look_back: LookBack, inputs: Sequence[pl.DataFrame]) -> pl.DataF
             case Side.BOTH:
                 one, other = rows[next(of_left).column("v")], running[reads.look].best(next(of_right[reads.look]))[0]
                 known = np.asarray(one.is_not_null() & other.is_not_null())
-                right = set(look_back.looks[reads.look].right.schema)
-                found_by = state.aggregate.by is not None and reads_alone(state.aggregate.by, right)
+                by = state.aggregate.by
+                found_by = by is not None and look_back.looks[reads.look].gives(by)
                 values = [_where(known, column) for column in ((other, one) if found_by else (one, other))]
             case _:
                 assert_never(reads.side)
@@ -131,8 +133,7 @@ def _sides(
     """
     every = look_back.schema
     for term in look_back.checked:
-        names = attributes_of(term)
-        side = next((right for right in rights if names and names <= set(right.columns)), left)
+        side = next((right for right in rights if reads_only(right.columns)(term)), left)
         evaluated(side, compile_term(term, every))
     left = _with_values(left, look_back.added, every)
     if look_back.looks[0].found:
@@ -155,15 +156,16 @@ def _with_values(rows: pl.DataFrame, terms: Mapping[str, Term], schema: Schema) 
 
 
 def _beside(look_back: LookBack, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame | None:
-    """Each left row beside each combination of values that are found in right rows; None where these are so many that
-    there are hardly more pairs.
+    """Each left row beside each combination of values that are found in right rows; None where these are more rows than
+    are looked at in one go, or hardly fewer than pairs.
     """
     (look,) = look_back.looks
-    slices = slices_of(left, right, look_back.schema, look.plain)
-    if slices is None:
-        return None
     values = _with_values(right, look.found, look_back.schema).select(list(look.found)).unique()
-    if left.height * values.height * WORTH > int(slices.sizes.sum()):
+    beside = left.height * values.height
+    if beside > ranges.CHUNK:
+        return None
+    slices = slices_of(left, right, look_back.schema, look.plain)
+    if slices is None or beside * WORTH > int(slices.sizes.sum()):
         return None
     return left.join(values, how="cross")
 

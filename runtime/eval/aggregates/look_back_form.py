@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Final
 
 from tidegate.algebra.evaluation import is_null_of_nulls
 from tidegate.algebra.functions.aggregates import Aggregate, Form, Function
 from tidegate.algebra.nodes import Group, Imbed, Join, JoinKind, Node, Project, Rename, Scan
+from tidegate.algebra.rewrites.conditions import can_fail, reads_only
+from tidegate.algebra.row_wise import term_below
 from tidegate.algebra.schema import Attribute, Schema, StreamDef, unused_mark
-from tidegate.algebra.terms import Attr, Lit, Param, Term, attributes_of, rename_attributes, substitute, subterms
-from tidegate.algebra.typed.operations import resolve, term_type
+from tidegate.algebra.terms import Attr, Lit, Term, attributes_of, substitute, subterms
+from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime.eval.joins.bands import is_one_slice
 from tidegate.runtime.plan.join_parts import Equality, JoinParts, join_parts
@@ -57,6 +59,10 @@ class Look:
     padded: bool
     found: Mapping[str, Term]
 
+    def gives(self, term: Term) -> bool:
+        """Whether a term reads rows of this side, and nothing else."""
+        return reads_only(self.right.schema)(term)
+
     @cached_property
     def parts(self) -> JoinParts:
         """The parts of the condition, with the values that are found: groups take NULL as equal."""
@@ -68,24 +74,44 @@ class Look:
 class LookBack:
     """A grouping of joins that can be computed looking row by looking row.
 
-    `asked` is the grouping as it stands in the tree, `joins` the joins below it from the outermost on, whose rows
-    nobody needs, and `inputs` what these are made of, of which the `looking` one looks up the others, `looks`. `group`
-    is the same over rows that begin with those of `left`, the looking ones; `keys` has by key the column there, columns
-    `added` are made of the looking row. `checked` are terms over one side that may have no value, for which rows of the
-    joins are asked. `reads` says what each aggregate reads: those that count rows read the looking side.
+    `asked` is the grouping as it stands in the tree, `joins` the joins below it from the innermost on, whose rows
+    nobody needs. Of their inputs the `looking` one looks up the others, `looks`. `keys` has by key the column of the
+    looking side; columns `added` are made of its row. `aggregates` are over the joins. `checked` are terms over one
+    side that may have no value, for which rows of the joins are asked. `reads` says what each aggregate reads: those
+    that count rows read the looking side.
     """
 
     asked: Group
     joins: tuple[Join, ...]
-    inputs: tuple[Node, ...]
     looking: int
-    group: Group
-    left: Node
     looks: tuple[Look, ...]
     keys: Mapping[str, str]
     added: Mapping[str, Term]
+    aggregates: tuple[Aggregate, ...]
     checked: tuple[Term, ...]
     reads: tuple[Reads, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """What the joins are made of."""
+        return _inputs(self.joins)
+
+    @cached_property
+    def left(self) -> Node:
+        """The looking rows with the columns of keys."""
+        own = self.inputs[self.looking].schema.attributes
+        every = Schema((*own, *(one for look in self.looks for one in look.right.schema.attributes)))
+        made = {**self.added, **{name: term for look in self.looks for name, term in look.found.items()}}
+        columns = (Attribute(name, term_type(term, every)) for name, term in made.items())
+        return Scan(StreamDef("looking", Schema((*own, *columns)), static=True))
+
+    @cached_property
+    def group(self) -> Group:
+        """The grouping over the joins of the looking rows with the sides that are looked up."""
+        rows = self.left
+        for join, look in zip(self.joins, self.looks, strict=True):
+            rows = Join(rows, look.right, join.condition, join.kind)
+        return Group(rows, tuple(dict.fromkeys(self.keys.values())), self.aggregates)
 
     @cached_property
     def schema(self) -> Schema:
@@ -123,8 +149,8 @@ class LookBack:
             if reads.side is side and reads.look in looks:
                 chosen.append(aggregate)
             elif reads.side is Side.BOTH and reads.look in looks:
-                others = set(self.looks[reads.look].right.schema)
-                (term,) = (one for one in _terms(aggregate) if reads_alone(one, others) == (side is Side.RIGHT))
+                look = self.looks[reads.look]
+                (term,) = (one for one in aggregate.terms if look.gives(one) == (side is Side.RIGHT))
                 latest = term == aggregate.by and aggregate.entry.form is Form.LATEST
                 chosen.append(Aggregate(aggregate.name, Function.MAX if latest else Function.MIN, term))
         return tuple(chosen)
@@ -141,9 +167,9 @@ def look_back(group: Group, *, at_most: int = MOST_LOOKS) -> LookBack | None:
         return None
     chain = _chain(over.join)
     for count in range(min(len(chain), at_most), 1, -1):
-        if (found := _looked_up(over, chain[:count], mirrored=False)) is not None:
+        if (found := _looked_up(over, chain[-count:], looking=0)) is not None:
             return found
-    ways = (_looked_up(over, chain[:1], mirrored=mirrored) for mirrored in (False, True))
+    ways = (_looked_up(over, chain[-1:], looking=looking) for looking in (0, 1))
     return min((way for way in ways if way is not None), key=_found_instants, default=None)
 
 
@@ -154,9 +180,9 @@ def _found_instants(way: LookBack) -> tuple[int, int]:
     return len(look.found), sum(instants)
 
 
-def _chain(join: Join) -> list[Join]:
-    """The join, and those that its left side is made of, from it on: inner and left ones with nothing but projections
-    between them.
+def _chain(join: Join) -> tuple[Join, ...]:
+    """The join behind those that its left side is made of, the innermost first: inner and left ones with nothing but
+    projections between them.
     """
     chain = [join]
     while True:
@@ -164,7 +190,7 @@ def _chain(join: Join) -> list[Join]:
         while isinstance(below, Project):
             below = below.input
         if not isinstance(below, Join) or below.kind not in _KINDS:
-            return chain
+            return tuple(reversed(chain))
         chain.append(below)
 
 
@@ -187,19 +213,13 @@ def _over_join(group: Group) -> _OverJoin | None:
     checked: list[Term] = []
     aggregates, node = group.aggregates, group.input
     while isinstance(node, Project | Rename | Imbed):
-        keys = {key: _below(term, node) for key, term in keys.items()}
-        checked = [_below(term, node) for term in checked]
-        if isinstance(node, Imbed) and resolve(node.term, node.input.schema).fallible:
+        below = partial(term_below, node=node)
+        keys = {key: below(term) for key, term in keys.items()}
+        checked = [below(term) for term in checked]
+        if isinstance(node, Imbed) and can_fail(node.term, node.input.schema):
             checked.append(node.term)
-        aggregates = tuple(
-            replace(
-                one,
-                argument=None if one.argument is None else _below(one.argument, node),
-                by=None if one.by is None else _below(one.by, node),
-            )
-            for one in aggregates
-        )
-        read = (*keys.values(), *checked, *(term for one in aggregates for term in _terms(one)))
+        aggregates = tuple(one.with_terms(below) for one in aggregates)
+        read = (*keys.values(), *checked, *(term for one in aggregates for term in one.terms))
         if any(map(_is_large, read)):
             return None
         node = node.input
@@ -208,82 +228,58 @@ def _over_join(group: Group) -> _OverJoin | None:
     return _OverJoin(group, node, keys, aggregates, tuple(checked))
 
 
-def _below(term: Term, node: Project | Rename | Imbed) -> Term:
-    """A term over what a node makes as one over what it is made of."""
-    match node:
-        case Project():
-            return term
-        case Rename(_, pairs):
-            return rename_attributes(term, {new: old for old, new in pairs})
-        case Imbed(_, name, made_of):
-            return _replaced(term, {Attr(name): made_of})
-
-
-def _replaced(term: Term, by: Mapping[Term, Term]) -> Term:
-    def replacement(leaf: Attr | Param) -> Term:
-        return by.get(leaf, leaf)
-
-    return substitute(term, replacement)
-
-
 def _is_large(term: Term) -> bool:
     return any(number >= _LARGEST for number, _ in enumerate(subterms(term)))
 
 
-def _looked_up(over: _OverJoin, joins: Sequence[Join], *, mirrored: bool) -> LookBack | None:
-    """The grouping as one of what the rows of the left side of the last join look up, or those of its right one."""
-    last = joins[-1]
-    if mirrored and last.kind != "inner":
+def _inputs(joins: Sequence[Join]) -> tuple[Node, ...]:
+    return joins[0].left, *(join.right for join in joins)
+
+
+def _looked_up(over: _OverJoin, joins: tuple[Join, ...], *, looking: int) -> LookBack | None:
+    """The grouping as one of what the rows of an input of the joins look up: the first, or the second one of a single
+    inner join.
+    """
+    if looking and joins[0].kind != "inner":
         return None
-    left, rights = last.left, [join.right for join in reversed(joins)]
-    if mirrored:
-        left, rights = last.right, [last.left]
-    looks = _looks(left, rights, joins[::-1])
+    inputs = _inputs(joins)
+    left, rights = inputs[looking], [*inputs[:looking], *inputs[looking + 1 :]]
+    looks = _looks(left, rights, joins)
     if looks is None:
         return None
     # What attributes of other sides are in a row, as terms over the looking one.
     equal = {one.right: one.left for look in looks if not look.padded for one in look.plain.equalities}
-    terms = {key: _replaced(term, equal) for key, term in over.keys.items()}
-    attributes = [one for side in (left, *rights) for one in side.schema.attributes]
-    if len({one.name for one in attributes}) < len(attributes):  # one was projected away
+    terms = {key: substitute(term, lambda leaf: equal.get(leaf, leaf)) for key, term in over.keys.items()}
+    attributes = [name for side in inputs for name in side.schema]
+    if len({*attributes}) < len(attributes):  # one was projected away
         return None
-    every = Schema(tuple(attributes))
     results = {one.name for one in over.aggregates}
-    keys, made = _columns(terms, set(left.schema) - results, unused_mark({*every, *results}))
+    keys, made = _columns(terms, set(left.schema) - results, unused_mark({*attributes, *results}))
     added = {name: term for name, term in made.items() if attributes_of(term) <= set(left.schema)}
     found = {name: term for name, term in made.items() if name not in added}
     if found:
         if len(looks) > 1 or looks[0].padded or looks[0].plain.equalities:
             return None
-        if not all(reads_alone(term, set(rights[0].schema)) for term in found.values()):
+        if not all(looks[0].gives(term) for term in found.values()):
             return None
         looks = (replace(looks[0], found=found),)
     checked = tuple(term for term in over.checked if term not in added.values())
     others = [term for term in checked if not attributes_of(term) <= set(left.schema)]
     if not all(any(_has_no_more_values(term, look) for look in looks) for term in others):
         return None
-    columns = [Attribute(name, term_type(term, every)) for name, term in made.items()]
-    looking = Scan(StreamDef("looking", Schema((*left.schema.attributes, *columns)), static=True))
-    rows: Node = looking
-    for join, right in zip(reversed(joins), rights, strict=True):
-        rows = Join(rows, right, join.condition, join.kind)
     reads = [read for aggregate in over.aggregates if (read := _reads(aggregate, left.schema, looks)) is not None]
     if len(reads) < len(over.aggregates):
         return None
-    group = Group(rows, tuple(dict.fromkeys(keys.values())), over.aggregates)
-    inputs = (last.left, *(join.right for join in reversed(joins)))
     return LookBack(
-        over.group,
-        tuple(joins),
-        inputs,
-        int(mirrored),
-        group,
-        looking,
-        looks,
-        keys,
-        added,
-        checked,
-        tuple(reads),
+        asked=over.group,
+        joins=joins,
+        looking=looking,
+        looks=looks,
+        keys=keys,
+        added=added,
+        aggregates=over.aggregates,
+        checked=checked,
+        reads=tuple(reads),
     )
 
 
@@ -306,8 +302,7 @@ def _looks(left: Node, rights: Sequence[Node], joins: Sequence[Join]) -> tuple[L
 
 def _has_no_more_values(term: Term, look: Look) -> bool:
     """Whether a term has a value for each row of the join if it has one for each right row: padded rows have, too."""
-    own = look.right.schema
-    return reads_alone(term, set(own)) and (not look.padded or is_null_of_nulls(term, own))
+    return look.gives(term) and (not look.padded or is_null_of_nulls(term, look.right.schema))
 
 
 def _columns(terms: Mapping[str, Term], own: set[str], mark: str) -> tuple[dict[str, str], dict[str, Term]]:
@@ -325,26 +320,15 @@ def _columns(terms: Mapping[str, Term], own: set[str], mark: str) -> tuple[dict[
     return keys, made
 
 
-def _terms(aggregate: Aggregate) -> tuple[Term, ...]:
-    return tuple(term for term in (aggregate.argument, aggregate.by) if term is not None)
-
-
-def reads_alone(term: Term, names: set[str]) -> bool:
-    """Whether a term reads these attributes, and no others."""
-    return bool(attributes_of(term)) and attributes_of(term) <= names
-
-
 def _reads(aggregate: Aggregate, left: Schema, looks: Sequence[Look]) -> Reads | None:
     """What an aggregate reads; None where it cannot be computed looking row by looking row.
 
     Of padded rows an attribute is NULL and adds nothing, and so does a term that is NULL of NULLs.
     """
-    terms, form = _terms(aggregate), aggregate.entry.form
+    terms, form = aggregate.terms, aggregate.entry.form
     if form in (Form.SKETCH, Form.WHOLE):
         return None
-    of = {
-        term: number for term in terms for number, look in enumerate(looks) if reads_alone(term, set(look.right.schema))
-    }
+    of = {term: number for term in terms for number, look in enumerate(looks) if look.gives(term)}
     if not all(attributes_of(term) <= set(left) for term in terms if term not in of) or len({*of.values()}) > 1:
         return None
     if not of:

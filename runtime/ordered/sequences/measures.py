@@ -162,9 +162,8 @@ class Measures:
         members = self._members(navigation.variables)
         read = Schema((*schema.attributes, Attribute(_MATCH, BIGINT, nullable=False)))
         group = Group(Scan(StreamDef("rows", read, static=True)), (_MATCH,), (lenient,))
-        terms = [term for term in (lenient.argument, lenient.by) if term is not None]
         source = self.rows.source[self.found.places[members]]
-        needed = {name: self.rows.at(name, source) for term in terms for name in sorted(attributes_of(term))}
+        needed = {name: self.rows.at(name, source) for term in lenient.terms for name in sorted(attributes_of(term))}
         values = aggregate(group, pl.DataFrame({**needed, _MATCH: self._match[members]}))
         none, type_ = aggregated(lenient, [], schema), polars_type(attribute_of(navigation, schema).type)
         matches = len(self.found.matches)

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.algebra.functions.aggregates import Aggregate, Form
-from tidegate.algebra.nodes import Difference, Imbed, Join, Node, Project, Rename, Union
-from tidegate.algebra.terms import Attr, Term, attributes_of, call, conjunction, rename_attributes, substitute
+from tidegate.algebra.nodes import Difference, Imbed, Join, Node, Project, Rename, Select, Union
+from tidegate.algebra.row_wise import term_below
+from tidegate.algebra.terms import Attr, Term, attributes_of, call, conjunction
 from tidegate.runtime.plan.folding.carriers import ADDS, ONE, Carrier, part_terms, times
 
 
@@ -33,13 +34,8 @@ class Asked:
 def _below(node: Node, child: Node, term: Term | None) -> Term | None:
     if term is None:
         return None
-    match node:
-        case Rename(_, pairs):
-            term = rename_attributes(term, {new: old for old, new in pairs})
-        case Imbed(_, name, value):
-            term = substitute(term, lambda leaf: value if isinstance(leaf, Attr) and leaf.name == name else leaf)
-        case _:
-            pass
+    if isinstance(node, Select | Project | Rename | Imbed):
+        term = term_below(term, node)
     return term if attributes_of(term) <= set(child.schema) else None
 
 
