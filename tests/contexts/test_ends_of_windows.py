@@ -241,7 +241,7 @@ def test_partitions_of_windows_are_explained(relation: Callable[[], tg.Relation]
 def test_the_line_says_what_a_windows_end_does_not_do() -> None:
     told = str(tg.program(Q=numbered(INSIDE, "segment", "since")).explain())
     assert (
-        "  per window  by since each window is a partition: it is let go as the next one has a row, but for rows\n"
+        "  per window  by since each window is a partition: it is let go as it ends, but for rows\n"
         "              that are still owed; its end cuts nothing off\n"
     ) in told
     told = str(tg.program(Q=numbered(INSIDE, "since")).explain())
