@@ -78,8 +78,8 @@ class RowOperator(Operator, Generic[S]):
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
         """The new events, and behind them the keys of each kind that come no more."""
         (reading,) = self.ordered.node.readings
-        events: list[Rows] = [new_events(reading, leaves[self.ordered.leaves[0]], old, new)]
-        return events + [ended_keys(ended, leaves[ended.leaf]) for ended in self.ordered.ended]
+        events = new_events(reading, leaves[self.ordered.leaves[0]], old, new)
+        return [events, *(ended_keys(ended, leaves[ended.leaf]) for ended in self.ordered.ended)]
 
     def evaluable(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         readings = self.ordered.node.readings
