@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Node, Project, Rename
@@ -15,7 +15,7 @@ from tidegate.analysis.components import Component
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.pass_ import pass_condition
 from tidegate.analysis.progress.propagation import Latencies, Propagation
-from tidegate.analysis.state.bounds import Bound, bound
+from tidegate.analysis.state.bounds import Bound, Bounded, bound
 from tidegate.analysis.state.folding.foldable import Foldable
 from tidegate.analysis.state.keep import Keep, keep
 from tidegate.analysis.state.relevance import Relevance, relevance
@@ -112,12 +112,15 @@ class QueryFacts:
 
 def read_once(rows: Node, time: str, query: QueryFacts, attribute: str) -> OccurrenceFacts:
     """The facts of rows that an operator reads beside the occurrences of its query: of one stream, each row in the
-    increment in which the query's progress on `attribute` reaches its instant `time`.
+    increment in which the query's progress on `attribute` reaches its instant `time`. The query does not wait for them,
+    so their stream may be ahead of what it waits for.
     """
     alone = Project(rows, (time,))
     read = federation(alone if time == attribute else Rename(alone, ((time, attribute),)))
     kept = keep(read, 0, (attribute,))
     limit = bound(read, 0, kept, Latencies.among(query.propagation))
+    if isinstance(limit, Bounded):
+        limit = replace(limit, lagging=True)
     return OccurrenceFacts(len(query.occurrences), read.occurrences[0], kept, relevance(kept), limit)
 
 

@@ -200,9 +200,10 @@ class KeptRows(RowStore[KeptExtract]):
 
     def _over(self, partitions: Int64Array) -> BoolArray | None:
         """Which of these partitions have no row to come, as was told before."""
-        if self.successors is None or not self.successors.over:
+        over = None if self.successors is None else self.successors.over
+        if not over:
             return None
-        return np.isin(partitions, np.array(sorted(self.successors.over)))
+        return np.array([number in over for number in partitions.tolist()], dtype=np.bool_)
 
     def as_stored(self, extract: KeptExtract, rows: pl.DataFrame) -> pl.DataFrame:
         stored = super().as_stored(extract, rows)

@@ -413,21 +413,23 @@ def _ended_windows(
 ) -> tuple[list[_LeafDraft], tuple[EndedWindows, ...]]:
     """The leaves, from the number `first` on, in which an operator reads that windows have ended, and how.
 
-    None where these have no key in common by which rows could be shared out.
+    All of them have a key in common by which rows can be shared out; ends without one are not read.
     """
-    told = window_ends(facts.query, layout.program)
-    exact = [{key for key, column in of.keys if of.changes.schema[column].type != DOUBLE} for of in told]
-    if not told or not set.intersection(*exact):
-        return [], ()
     leaves: list[_LeafDraft] = []
     ended: list[EndedWindows] = []
-    for of in told:
+    common: frozenset[str] | None = None
+    for of in window_ends(facts.query, layout.program):
+        exact = frozenset(key for key, column in of.keys if of.changes.schema[column].type != DOUBLE)
+        both = exact if common is None else common & exact
+        if not both:
+            continue
+        common = both
         part, names = _bare(of.changes)
         keys = tuple((key, names[column]) for key, column in of.keys)
-        columns = tuple(dict.fromkeys((*(column for _, column in keys), names[of.time], names[of.change])))
+        columns = tuple(dict.fromkeys((*(column for _, column in keys), names[of.change])))
         occurrence = read_once(of.changes, of.time, facts, time)
         layout.want((part, None), columns, occurrence.stream.schema.temporal)
-        ended.append(EndedWindows(first + len(leaves), keys, names[of.time], names[of.change]))
+        ended.append(EndedWindows(first + len(leaves), keys, names[of.change]))
         leaves.append(_LeafDraft((part, None), None, occurrence, columns))
     return leaves, tuple(ended)
 

@@ -210,13 +210,12 @@ PurgeMode = Literal["planned", "always", "off"]
 class EndedWindows:
     """Where an operator reads which windows have ended (rule R63): rows of a leaf, those whose `change` is an end.
 
-    `keys` pairs keys of its partitions with columns there: of partitions with these keys no row comes that is later
-    than `time`.
+    `keys` pairs keys of its partitions with columns there: partitions with these keys have all their rows, once the
+    operator has read its events up to the end.
     """
 
     leaf: int
     keys: tuple[tuple[str, str], ...]
-    time: str
     change: str
 
 

@@ -254,4 +254,4 @@ def test_the_line_says_what_a_windows_end_does_not_do() -> None:
         "  per window  by since each window is a partition: its rows go by time, so long after they came as frames\n"
         "              reach; its end frees nothing sooner, and cuts nothing off\n"
     ) in told
-    assert "let go as the next one has a row" in str(tg.program(Q=framed(total=tg.stddev(INSIDE.car))).explain())
+    assert "let go as it ends" in str(tg.program(Q=framed(total=tg.stddev(INSIDE.car))).explain())

@@ -323,8 +323,8 @@ def _recurse(
         if strata >= most:
             tally.unfinished += 1
             for run in runs:
-                reached, name = rank.below(run.facts.query.stream, limit), run.facts.query.name
-                new[name] = {a: max(run.progress[a], min(p, reached[a])) for a, p in new[name].items()}
+                below, name = rank.below(run.facts.query.stream, limit), run.facts.query.name
+                new[name] = {a: max(run.progress[a], min(p, below[a])) for a, p in new[name].items()}
             break
     for run in runs:
         run.emitted += run.fresh

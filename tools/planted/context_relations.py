@@ -98,6 +98,30 @@ GROUP = Group(
             "return self",
         ),
         bug(
+            "partitions are shared out by a key that ends do not have",
+            "runtime/plan/steps.py",
+            "next(iter(told or exact), None)",
+            "next(iter(exact), None)",
+        ),
+        bug(
+            "ends are read that have no key in common",
+            "runtime/plan/lower.py",
+            "        if not both:\n            continue\n",
+            "",
+        ),
+        bug(
+            "what a query reads without waiting for it is no further than what it waits for",
+            "analysis/facts.py",
+            "        limit = replace(limit, lagging=True)\n",
+            "        pass\n",
+        ),
+        bug(
+            "how far such rows are ahead is not measured",
+            "runtime/inspect/live_state.py",
+            "for key in inputs | of_stream if arrived",
+            "for key in inputs if arrived",
+        ),
+        bug(
             "the first window follows the last one",
             STORE,
             "            if last < latest\n",
