@@ -15,7 +15,7 @@ import pytest
 
 import tidegate as tg
 from tests.contexts import test_window_partitions as windows
-from tests.contexts.traffic import STOPPED, drawn
+from tests.contexts.traffic import STOPPED
 from tidegate.algebra.nodes import Row
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.semantics import evaluate_program
@@ -60,9 +60,9 @@ def test_keys_that_never_come_again_leave_nothing(name: str) -> None:
     """Of so many segments those are kept whose window holds, or has rows that are owed."""
     query, most = windows.QUERIES[name]
     assert most is not None
-    rows = once(200)
+    rows = once(80)
     relation = query(windows.INSIDE)
-    kept, results = windows.fed(relation, rows, 60)
+    kept, results = windows.fed(relation, rows, 24)
     assert results == sorted(meaning(relation, rows), key=str)
     assert max(kept) <= 6 * most
     assert kept[-1] == 0
@@ -99,7 +99,29 @@ def test_what_is_owed_as_a_session_closes_goes_in_the_next_one(
 
 
 #: Later than all rows that are drawn.
-LAST = 120
+LAST = 110
+
+
+def bounded(seed: int) -> dict[str, list[Row]]:
+    """Windows of a few segments, of congestion and of accidents, all of which end, and reports about their bounds."""
+    rng = random.Random(seed)
+    minutes: list[Row] = []
+    stopped: list[Row] = []
+    reports: list[Row] = []
+    for segment in (1, 2, 3):
+        for which in ("congestion", "accident"):
+            begin = rng.randrange(1, 12)
+            while begin < 85:
+                end = begin + rng.choice((1, 4, 10, 14))
+                if which == "congestion":
+                    minutes += [(segment, begin, 60, 30.0), (segment, end, 10, 60.0)]
+                else:
+                    stopped += [(segment, begin, 7, False), (segment, end, 7, True)]
+                for at in (begin, begin + 1, rng.randint(begin, end), end, end, end + 1):
+                    if rng.random() < 0.6:
+                        reports.append((len(reports), segment, at, rng.choice(("exit", "travel"))))
+                begin = end + rng.choice((1, 2, 8))
+    return {"Minutes": minutes, "Stopped": stopped, "Reports": reports}
 
 
 def steps(
@@ -141,7 +163,7 @@ def test_what_is_kept_are_the_windows_that_hold(name: str, seed: int, tmp_path: 
     """After each batch a row of each partition that has one and whose window has not ended, and of no other. Rows after
     a batch find what they need: with the last one of a window at its end, too.
     """
-    inside, rows = INSIDE[name], drawn(seed, 100)
+    inside, rows = INSIDE[name], bounded(seed)
     window = probed(inside, rows, (1, 2, 3), LAST + 2)
     own = [(key[0], key[1], window[key]) for row in rows["Reports"] if (key := (row[1], row[2])) in window]
     relation = numbered(inside)
@@ -191,9 +213,7 @@ ABOVE: dict[str, Callable[[], tg.Relation]] = {
 @pytest.mark.parametrize("name", ABOVE)
 def test_what_stands_between_the_look_up_and_the_operator(name: str, tmp_path: Path) -> None:
     """Results are what they are by the definition, and in the end, when all windows have ended, nothing is kept."""
-    rows = drawn(5, 100)
-    rows["Minutes"] += [(segment, 110, 10, 60.0) for segment in (1, 2, 3)]
-    relation = ABOVE[name]()
+    relation, rows = ABOVE[name](), bounded(5)
     kept: list[int] = []
     results: list[Any] = []
     for session in steps(tg.program(Q=relation), rows, random.Random(name), tmp_path):
