@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -102,12 +102,12 @@ def test_what_is_owed_as_a_session_closes_goes_in_the_next_one(
 LAST = 110
 
 
-def bounded(seed: int) -> dict[str, list[Row]]:
+def bounded(seed: int) -> dict[str, list[Any]]:
     """Windows of a few segments, of congestion and of accidents, all of which end, and reports about their bounds."""
     rng = random.Random(seed)
-    minutes: list[Row] = []
-    stopped: list[Row] = []
-    reports: list[Row] = []
+    minutes: list[Any] = []
+    stopped: list[Any] = []
+    reports: list[Any] = []
     for segment in (1, 2, 3):
         for which in ("congestion", "accident"):
             begin = rng.randrange(1, 12)
@@ -124,9 +124,7 @@ def bounded(seed: int) -> dict[str, list[Row]]:
     return {"Minutes": minutes, "Stopped": stopped, "Reports": reports}
 
 
-def steps(
-    program: tg.Program, rows: Mapping[str, Sequence[Row]], rng: random.Random, checkpoint: Path
-) -> Iterator[tg.Session]:
+def steps(program: tg.Program, rows: windows.Rows, rng: random.Random, checkpoint: Path) -> Iterator[tg.Session]:
     """A session after each batch: any stream may be ahead of the others, rows come in disorder that progress permits,
     and after a few batches a session goes on from the checkpoint.
     """
@@ -144,16 +142,14 @@ def steps(
                 yield session
 
 
-def meaning(relation: tg.Relation, rows: Mapping[str, Sequence[Row]]) -> list[Any]:
+def meaning(relation: tg.Relation, rows: windows.Rows) -> list[Any]:
     """The rows of a relation, by its definition."""
     return evaluate_program(tg.program(Q=relation).definition, {name: [*own] for name, own in rows.items()})["Q"]
 
 
-def probed(
-    inside: tg.Relation, rows: Mapping[str, Sequence[Row]], segments: Sequence[int], until: int
-) -> dict[Any, Any]:
+def probed(inside: tg.Relation, rows: windows.Rows, segments: Sequence[int], until: int) -> dict[Any, Any]:
     """For a row of each segment at each instant that lies in a window when that began, by segment and instant."""
-    probes: list[Row] = [(at * 10 + segment, segment, at, "") for at in range(until) for segment in segments]
+    probes: list[Any] = [(at * 10 + segment, segment, at, "") for at in range(until) for segment in segments]
     return {(segment, at): since for _, segment, at, _, since in meaning(inside, {**rows, "Reports": probes})}
 
 
@@ -229,7 +225,7 @@ def test_a_query_that_waits_for_its_turn_is_told_of_ends_then() -> None:
     """One that reads the same rows and is not behind lets its own go at once."""
     inside = tg.result_of("Inside", windows.INSIDE)
     begins = (5, 26, 47, 68)
-    rows: dict[str, list[Row]] = {
+    rows: dict[str, list[Any]] = {
         "Minutes": [row for at in begins for row in ((1, at, 60, 30.0), (1, at + 5, 10, 60.0))],
         "Stopped": [],
         "Reports": [(at, 1, at + 4, "") for at in begins],
