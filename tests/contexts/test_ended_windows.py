@@ -62,7 +62,7 @@ def test_keys_that_never_come_again_leave_nothing(name: str) -> None:
     assert most is not None
     rows = once(80)
     relation = query(windows.INSIDE)
-    kept, results = windows.fed(relation, rows, 24)
+    kept, results = windows.fed(relation, rows, 40)
     assert results == sorted(meaning(relation, rows), key=str)
     assert max(kept) <= 6 * most
     assert kept[-1] == 0
