@@ -163,6 +163,12 @@ GROUP = Group(
             "return False",
         ),
         bug(
+            "a service that ends with what is there leaves steps of a recursion",
+            "runtime/cli/operation.py",
+            "if not (session.waiting_files() or session._runner.state.is_unfinished):",
+            "if not session.waiting_files():",
+        ),
+        bug(
             "progress of a component starts from below",
             RECURSION,
             "dict.fromkeys(by_attribute, INF) for name, by_attribute",
