@@ -65,6 +65,17 @@ class Operator:
         """The operator that notes sums that overflow, and yields NULL for them. With None they are errors."""
         raise NotImplementedError
 
+    def finding_after(self, instant: Extended) -> Self | None:
+        """The operator whose next increment yields only the rows that are complete after an instant. None where that
+        would spare nothing: what takes long cannot be shared out by instants.
+        """
+        return None
+
+    @property
+    def finding(self) -> float | None:
+        """Seconds that the last increment took to find its rows, as `finding_after` divides them; None as there."""
+        return None
+
     def letting_go(self, events: Sequence[Rows], until: Extended) -> Self:
         """The operator after an increment with these events without partitions to which no row comes any more, and
         that owe none.
