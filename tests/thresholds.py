@@ -220,7 +220,6 @@ OTHERS = {
     "engines.spark.eval.portions.UNEVEN": "a ratio of times",
     "engines.spark.executor.INGEST_TIMES": "a ratio of sizes",
     "engines.spark.run.AT_ONCE": "a span of time",
-    "tuning.cuts._BITS": "bits of a number",
     "tuning.costs.ASSUMED": "a weight of what is assumed",
     "tuning.costs.KEPT": "a weight of what was measured",
     "tuning.costs._COSTS": "numbers of a cost",

@@ -67,13 +67,13 @@ class Operator:
 
     def finding_after(self, instant: Extended) -> Self | None:
         """The operator whose next increment yields only the rows that are complete after an instant. None where that
-        would spare nothing: what takes long cannot be shared out by instants.
+        takes as long as to yield all.
         """
         return None
 
     @property
-    def finding(self) -> float | None:
-        """Seconds that the last increment took to find its rows, as `finding_after` divides them; None as there."""
+    def search_seconds(self) -> float | None:
+        """What the last increment took to find its rows, of which `finding_after` leaves out a part; None as there."""
         return None
 
     def letting_go(self, events: Sequence[Rows], until: Extended) -> Self:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from tidegate.algebra.time import Extended
 
 #: Rows that lie evenly between two instants, both of which are among theirs: how many, the first and the last.
 Spread = tuple[int, int, int]
-#: An instant is looked for among so many at most.
-_BITS: Final = 64
 
 
 def cuts_of(spreads: Sequence[Spread], after: Extended, until: Extended, portions: int) -> list[int]:
@@ -29,27 +28,28 @@ def cuts_of(spreads: Sequence[Spread], after: Extended, until: Extended, portion
     high = min([until, max((last for _, _, last in spreads), default=0)])
     if not spreads or math.isinf(low) or math.isinf(high) or low >= high:
         return []
-    begin, end = _rows_up_to(spreads, int(low)), _rows_up_to(spreads, int(high))
+    rows_up_to = _rows_up_to(spreads)
+    begin, end = rows_up_to(int(low)), rows_up_to(int(high))
     cuts: list[int] = []
     for number in range(1, portions):
-        cut = _first_with(spreads, begin + (end - begin) * number / portions, int(low), int(high))
+        cut = _first_with(rows_up_to, begin + (end - begin) * number / portions, int(low), int(high))
         if (cuts[-1] if cuts else after) < cut < high:
             cuts.append(cut)
     return cuts
 
 
-def _first_with(spreads: Sequence[Spread], rows: float, low: int, high: int) -> int:
+def _rows_up_to(spreads: Sequence[Spread]) -> Callable[[int], float]:
+    """About how many rows there are up to an instant."""
+    rows, first, last = (np.array(column) for column in zip(*spreads, strict=True))
+    return lambda instant: float(rows @ np.clip((instant - first + 1) / (last - first + 1), 0.0, 1.0))
+
+
+def _first_with(rows_up_to: Callable[[int], float], rows: float, low: int, high: int) -> int:
     """The first instant after `low`, `high` at last, up to which there are so many rows."""
-    for _ in range(_BITS):
-        if high - low <= 1:
-            break
+    while high - low > 1:
         middle = (low + high) // 2
-        if _rows_up_to(spreads, middle) < rows:
+        if rows_up_to(middle) < rows:
             low = middle
         else:
             high = middle
     return high
-
-
-def _rows_up_to(spreads: Sequence[Spread], instant: int) -> float:
-    return sum(rows * min(1.0, max(0, instant - first + 1) / (last - first + 1)) for rows, first, last in spreads)

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import os
 import random
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -21,21 +24,22 @@ from hypothesis import strategies as st
 import tidegate as tg
 from tests.properties.families import FAMILIES
 from tests.runtime.inline_workers import InlineRun, Workers
-from tests.runtime.test_worker_memory import part
 from tests.shards import shards
 from tidegate.algebra.time import INF, Extended
-from tidegate.runtime.connectors.sinks import parquet_sink
-from tidegate.runtime.connectors.sources import parquet
+from tidegate.runtime.batch.loop import Runner
+from tidegate.runtime.batch.report import BatchReport
+from tidegate.runtime.connectors.sinks import Sink, parquet_sink
+from tidegate.runtime.connectors.sources import Source, parquet
+from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.spark.eval import ordered_shards, portions
 from tidegate.runtime.engines.spark.eval import shards as shard_steps
 from tidegate.runtime.engines.spark.eval.portions import Loads
-from tidegate.runtime.engines.spark.tasks.held import HeldOperator, HeldOperators
 from tidegate.runtime.ordered import state as ordered_state
 from tidegate.runtime.ordered.derive.events import array_of
 from tidegate.runtime.ordered.derive.situations import _between
 from tidegate.runtime.ordered.match.operator import MatchOperator
 from tidegate.runtime.rows import Rows
-from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.tuning.choices import PORTIONS, Choice, Way
 from tidegate.runtime.tuning.cuts import cuts_of
 
 SHARDS, CASES = 4, 60
@@ -119,6 +123,17 @@ def test_cuts_are_between_about_as_many_rows(
     assert cuts_of(spreads, after, until, count) == wanted
 
 
+def test_an_increment_is_cut_at_instants_at_which_it_reads() -> None:
+    """Rows may have others, too."""
+    events = tg.stream("E", "name string, seen bigint, t bigint, x bigint", progress="t", temporal="seen")
+    parts = events.partition_by("name", time="t")
+    found = parts.derive(A=tg.situation(events.x > 0, n=tg.count()), B=tg.situation(events.x < 9, n=tg.count()))
+    (query,) = tg.program(Q=found.match(found.A.before(found.B), within=9)).explain().lowered().queries
+    segments = [SimpleNamespace(rows=100, bounds={"seen": (1001, 1100), "t": (1, 100)})]
+    job: Any = SimpleNamespace(query=query, inputs=[segments], old={"detected": 0}, new={"detected": 100})
+    assert portions._cuts(job, 2) == [50]
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 50), st.integers(-60, 60), st.integers(0, 40)), max_size=4),
     st.one_of(st.just(-inf), st.integers(-70, 70)),
@@ -164,6 +179,14 @@ def program() -> tg.Program:
     )
 
 
+def pattern() -> tg.Program:
+    """A pattern of event runs by itself."""
+    found = readings.partition_by("name").derive(
+        A=tg.situation(readings.x.is_in(1, 3)), B=tg.situation(readings.x.is_in(2, 3))
+    )
+    return tg.program(Found=found.match(found.A.before(found.B) | found.A.overlaps(found.B), within=12))
+
+
 def batches(seed: int) -> list[list[dict[str, Any]]]:
     """By batch. Every second reading is of one name."""
     rng = random.Random(seed)
@@ -193,12 +216,24 @@ def write(folder: Path, made: list[list[dict[str, Any]]]) -> Path:
     return folder
 
 
+def sources_of(folder: Path) -> dict[str, Source]:
+    return {"R": parquet(folder, per_batch=FILES, delay=0, bounded=True)}
+
+
+def sinks_of(place: Path, names: Sequence[str]) -> dict[str, Sink]:
+    return {name: parquet_sink(place / "out" / name) for name in names}
+
+
 def begun(
-    workers: Workers, place: Path, of: tg.Program, names: Sequence[str], folder: Path, files: int = 3
+    workers: Workers,
+    place: Path,
+    of: tg.Program,
+    names: Sequence[str],
+    folder: Path,
+    options: RunOptions = RunOptions(),
 ) -> InlineRun:
-    sources = {"R": parquet(folder, per_batch=files, delay=0, bounded=True)}
-    sinks = {name: parquet_sink(place / "out" / name) for name in names}
-    return InlineRun.of(workers, of.facts, sources, sinks, place / "checkpoint")
+    sources, sinks = sources_of(folder), sinks_of(place, names)
+    return InlineRun.of(workers, of.facts, sources, sinks, place / "checkpoint", options=options)
 
 
 def check_results(place: Path, of: tg.Program, names: Sequence[str], made: list[list[dict[str, Any]]]) -> None:
@@ -225,32 +260,106 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return some
 
 
-@pytest.mark.parametrize("seed", shards(8, 2))
-def test_results_are_the_same_whatever_is_divided(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[tuple[str, int]]
-) -> None:
-    """Workers are drawn, and lost now and then. Every other run writes of small states the changes alone."""
-    if seed % 2:
-        monkeypatch.setattr(ordered_state, "SMALL", 0)
-    rng, made = random.Random(seed), batches(seed)
+def drawn_by(rng: random.Random) -> Any:
+    """Any shares are divided, into any portions."""
 
     def drawn(self: Loads, queries: Any, shards: int) -> dict[tuple[str, int], int]:
         return {(query, shard): rng.randint(2, 5) for query in queries for shard in range(shards) if rng.random() < 0.6}
 
-    monkeypatch.setattr(Loads, "portions", drawn)
+    return drawn
+
+
+def failing(*given: Any) -> Any:
+    raise OSError("no")
+
+
+@pytest.mark.parametrize("seed", shards(8, 2))
+def test_results_are_the_same_whatever_is_divided(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[tuple[str, int]]
+) -> None:
+    """Workers are drawn, and lost now and then; some batches are tried again after all their tasks were done, and some
+    are the first of a run that goes on. Every other run writes of small states the changes alone.
+    """
+    if seed % 2:
+        monkeypatch.setattr(ordered_state, "SMALL", 0)
+    rng, made, folder = random.Random(seed), batches(seed), tmp_path / "in"
+    monkeypatch.setattr(Loads, "portions", drawn_by(rng))
     workers = Workers(monkeypatch, tasks=3, choose=lambda number: rng.randrange(2))
-    run = begun(workers, tmp_path, program(), RESULTS, write(tmp_path / "in", made))
-    while not run.run.reports or run.run.selection.is_left(run.run.setup.directories):
+    run = begun(workers, tmp_path, program(), RESULTS, write(folder, made))
+    reports: list[BatchReport] = []
+    while not reports or run.run.selection.is_left(run.run.setup.directories):
         if rng.random() < 0.3:
             workers.lose(rng.randrange(2))
-        run.batch()
+        if rng.random() < 0.3:
+            with monkeypatch.context() as patch:
+                patch.setattr(Runner, "_collect", failing)
+                with pytest.raises(OSError, match="no"):
+                    run.batch()
+        reports.append(run.batch())
+        if rng.random() < 0.3:
+            run.run.close()
+            run = replace(begun(workers, tmp_path, program(), RESULTS, folder), batches=run.batches)
     run.run.close()
-    assert {place for report in run.run.reports for place in report.places.values()} == {"sharded"}
+    assert {place for report in reports for place in report.places.values()} == {"sharded"}
     names = {name for name, _ in done}
     assert "Alone" not in names  # to find what has ended is to read it
     assert {"Found", "Sums", "Last"} <= names
     assert sum(found > 0 for _, found in done) > 10
     check_results(tmp_path, program(), RESULTS, made)
+
+
+#: A is true from 1 to 6, 11 to 22, 25 to 26; B from 4 to 7, 9 to 10, 20 to 24, 37 to 38.
+TIMES = (0, 1, 4, 6, 7, 9, 10, 11, 20, 22, 24, 25, 26, 37, 38, 60)
+VALUES = (0, 1, 3, 2, 0, 2, 0, 1, 3, 2, 0, 1, 0, 2, 0, 0)
+DETECTED = [6, 9, 22, 37]
+
+
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        [5],
+        [6],  # the last instant of a portion, and of what it finds
+        [8, 21],
+        [36],  # a match that is as long as it may be, and the last instant before it
+        [2, 3, 12, 15, 18, 21, 22, 36],  # a situation that is open in five portions, and portions that find nothing
+        [37, 50],
+    ],
+)
+def test_a_match_is_found_in_the_portion_in_which_it_is_detected(
+    cuts: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[tuple[str, int]]
+) -> None:
+    """In the second batch; in the first one a situation has begun."""
+    rows = [{"name": HOT, "t": t, "x": x} for t, x in zip(TIMES, VALUES, strict=True)]
+    made = [rows[:2], rows[2:]]
+    monkeypatch.setattr(Loads, "portions", lambda *_: {("Found", 0): len(cuts) + 1})
+    monkeypatch.setattr(portions, "_cuts", lambda job, _: cuts if job.new["detected"] == INF else [])
+    begun(Workers(monkeypatch, tasks=1), tmp_path, pattern(), ["Found"], write(tmp_path / "in", made)).all()
+    check_results(tmp_path, pattern(), ["Found"], made)
+    found_in = Counter(bisect_left(cuts, instant) for instant in DETECTED)
+    assert done == [("Found", found_in[portion]) for portion in range(len(cuts) + 1)]
+
+
+def test_shares_are_divided_as_it_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing says that they would take long; and where there are fewer shares, or no such portions."""
+    made, folder = batches(7)[:3], tmp_path / "in"
+    write(folder, made)
+
+    def chosen(name: str, tune: Any, tasks: int = 3) -> dict[int, tuple[Choice, ...]]:
+        options, workers = RunOptions(tune=tune), Workers(monkeypatch, tasks=tasks)
+        reports = begun(workers, tmp_path / name, pattern(), ["Found"], folder, options).all()
+        check_results(tmp_path / name, pattern(), ["Found"], made)
+        return {report.seq: report.choices for report in reports}
+
+    def ways(choices: dict[int, tuple[Choice, ...]]) -> dict[int, list[tuple[str, str]]]:
+        return {seq: [(choice.step, str(choice.way)) for choice in some] for seq, some in choices.items()}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Loads, "portions", drawn_by(random.Random(7)))
+        first = chosen("first", "throughput")
+    assert any(some for some in ways(first).values())
+    assert ways(chosen("second", first)) == ways(first)
+    chosen("third", first, tasks=2)
+    chosen("fourth", {seq: [replace(one, way=Way(PORTIONS, -1)) for one in some] for seq, some in first.items()})
 
 
 def test_a_portion_reads_what_comes_up_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,15 +376,13 @@ def test_a_portion_reads_what_comes_up_to_its_end(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(ordered_shards, "read_shares", noting)
     monkeypatch.setattr(Loads, "portions", lambda self, queries, shards: {("Found", 0): 3})
     made = batches(1)
-    parts = readings.partition_by("name").derive(A=tg.situation(readings.x == 1), B=tg.situation(readings.x == 2))
-    of = tg.program(Found=parts.match(parts.A.before(parts.B), within=12))
-    run = begun(Workers(monkeypatch, tasks=3), tmp_path, of, ["Found"], write(tmp_path / "in", made))
+    run = begun(Workers(monkeypatch, tasks=3), tmp_path, pattern(), ["Found"], write(tmp_path / "in", made))
     run.batch()
     portions_read = read[:2]
     assert all(first <= until for until, first in portions_read)
     assert portions_read[0][1] < portions_read[1][1] <= read[2][1]
     run.all()
-    check_results(tmp_path, of, ["Found"], made)
+    check_results(tmp_path, pattern(), ["Found"], made)
 
 
 # --- which shares are divided
@@ -286,8 +393,6 @@ def test_a_run_divides_the_share_of_a_partition_that_takes_long(
 ) -> None:
     """From what the batch before took, once no worker does it for the first time; and it finds the same."""
     made = batches(3)
-    parts = readings.partition_by("name").derive(A=tg.situation(readings.x == 1), B=tg.situation(readings.x == 2))
-    of = tg.program(Found=parts.match(parts.A.before(parts.B), within=12))
     hot = int(pl.Series([HOT]).hash(0)[0] % 2)
     tell = shard_steps.load_line
 
@@ -297,12 +402,12 @@ def test_a_run_divides_the_share_of_a_partition_that_takes_long(
         return tell(target, query, shard, count, 0.5, 10.0 if shard == hot and count == 1 else 1.0)
 
     monkeypatch.setattr(ordered_shards, "load_line", taking)
-    reports = begun(Workers(monkeypatch, tasks=2), tmp_path, of, ["Found"], write(tmp_path / "in", made)).all()
+    reports = begun(Workers(monkeypatch, tasks=2), tmp_path, pattern(), ["Found"], write(tmp_path / "in", made)).all()
     told = [list(map(str, report.choices)) for report in reports if report.places]
     line = f"Found, shard {hot}: 2 portions (it took 10.5 s, the mean is 6 s)"
     assert told[:5] == [[], [], [line], [], [line]]
     assert len(done) >= 4
-    check_results(tmp_path, of, ["Found"], made)
+    check_results(tmp_path, pattern(), ["Found"], made)
 
 
 def test_what_only_reads_takes_no_time_that_portions_would_share(
@@ -338,44 +443,47 @@ def test_a_share_of_many_is_divided_where_a_core_would_have_less() -> None:
 # --- what workers hold
 
 
-def test_a_portion_reads_no_state_that_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does the task of its share after it."""
-    opened: list[str] = []
-    read_table = LocalStore.read_table
+def test_a_share_is_read_once_by_a_worker_that_has_its_portions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it does not hold it. Nor does the task of the share read it after them."""
+    opened: Counter[str] = Counter()
+    read_part = ordered_shards.read_part
 
-    def reading(self: LocalStore, path: str, columns: Any = None) -> Any:
-        opened.append(path)
-        return read_table(self, path, columns)
+    def reading(store: Any, query: str, part: Any, described: Any) -> Any:
+        opened.update(file.path for delta in part for file in delta.files)
+        return read_part(store, query, part, described)
 
-    monkeypatch.setattr(LocalStore, "read_table", reading)
+    monkeypatch.setattr(ordered_shards, "read_part", reading)
     monkeypatch.setattr(Loads, "portions", lambda self, queries, shards: {(query, 0): 3 for query in queries})
-    made = batches(4)
-    workers = Workers(monkeypatch)
+    made, workers = batches(4), Workers(monkeypatch)
     run = begun(workers, tmp_path, program(), RESULTS, write(tmp_path / "in", made))
     run.batch()
     run.batch()
-    assert not any(path.startswith("kernel/") for path in opened)
+    assert not opened
     workers.lose(0)
+    run.batch()
+    assert set(opened.values()) == {1}
     run.all()
-    assert any(path.startswith("kernel/") for path in opened)
     check_results(tmp_path, program(), RESULTS, made)
 
 
-def test_a_portion_looks_at_what_is_held_and_leaves_it_there() -> None:
-    operator: Any = object()
-    operators = HeldOperators()
-    operators.keep("Q", 1, 3, HeldOperator(part("a"), {"t": 5}, operator))
-    for query, shard, of, asked, old in (
-        ("Q", 1, 3, part("b"), 5),
-        ("Q", 1, 3, part("a", checksum="d"), 5),
-        ("Q", 1, 3, part("a"), 6),
-        ("Q", 1, 3, part("a"), 4),
-        ("Q", 2, 3, part("a"), 5),
-        ("Q", 1, 4, part("a"), 5),
-        ("Other", 1, 3, part("a"), 5),
-    ):
-        assert operators.look_at(query, shard, of, asked, {"t": old}) is None
-    for _ in range(2):
-        assert operators.look_at("Q", 1, 3, part("a"), {"t": 5}) is operator
-    assert operators.take("Q", 1, 3, part("a"), {"t": 5}, {"t": 6}) is operator
-    assert operators.look_at("Q", 1, 3, part("a"), {"t": 5}) is None
+def test_a_portion_that_fails_leaves_nothing_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a task has begun with may be half changed."""
+    monkeypatch.setattr(Loads, "portions", lambda self, queries, shards: {("Found", 0): 3})
+    made, workers = batches(5), Workers(monkeypatch)
+    run = begun(workers, tmp_path, program(), RESULTS, write(tmp_path / "in", made))
+
+    def held() -> set[tuple[str, int]]:
+        return {(query, shard) for one in workers.memories[0].values() for query, shard, _ in one.operators._held}
+
+    run.batch()
+    assert ("Found", 0) in held()
+    with monkeypatch.context() as patch:
+        patch.setattr(ordered_shards, "_stored", failing)
+        with pytest.raises(OSError, match="no"):
+            run.batch()
+    assert held()
+    assert ("Found", 0) not in held()
+    run.all()
+    check_results(tmp_path, program(), RESULTS, made)

@@ -63,8 +63,8 @@ GROUP = Group(
         bug(
             "a share's task finds what a portion finds",
             SHARES,
-            "finding = operator.finding_after(cuts[-1]) if cuts else None",
-            "finding = operator.finding_after(cuts[0]) if cuts else None",
+            "last = operator.finding_after(cuts[-1]) if cuts else None",
+            "last = operator.finding_after(cuts[0]) if cuts else None",
             required=True,
         ),
         bug(
@@ -78,16 +78,15 @@ GROUP = Group(
             "a portion reads what comes within its instants alone",
             SHARES,
             "step = _step(target, _up_to(job, ordered.time, cuts[portion]), finding, shard, shards)",
-            "part = replace(job, old={**job.old, ordered.time: ([job.old[ordered.time], *cuts])[portion]})\n"
-            "    step = _step(target, _up_to(part, ordered.time, cuts[portion]), finding, shard, shards)",
+            "within = replace(job, old={**job.old, ordered.time: [job.old[ordered.time], *cuts][portion]})\n"
+            "        step = _step(target, _up_to(within, ordered.time, cuts[portion]), finding, shard, shards)",
             required=True,
         ),
         bug(
             "a portion begins without what was kept",
             SHARES,
-            "if known is None else known\n    finding = operator.finding_after(cuts[portion - 1]",
-            "if known is None else known\n    operator = start_operator(ordered)\n"
-            "    finding = operator.finding_after(cuts[portion - 1]",
+            "finding = operator.finding_after(cuts[portion - 1]",
+            "finding = start_operator(ordered).finding_after(cuts[portion - 1]",
             required=True,
         ),
         bug(
@@ -98,10 +97,18 @@ GROUP = Group(
             required=True,
         ),
         bug(
-            "a portion takes what its share's task would go on from",
+            "a portion keeps from others what it has begun with",
             SHARES,
-            "held.operators.look_at(query.name, shard, shards, before, job.old)",
-            "held.operators.take(query.name, shard, shards, before, job.old, job.new)",
+            "        target.held.operators.keep(query.name, shard, shards, HeldOperator(before, job.old, operator))\n",
+            "        pass\n",
+        ),
+        bug(
+            "a portion that fails leaves what it has begun with",
+            SHARES,
+            "    finding = operator.finding_after(cuts[portion - 1]",
+            "    if before is not None:\n"
+            "        target.held.operators.keep(query.name, shard, shards, HeldOperator(before, job.old, operator))\n"
+            "    finding = operator.finding_after(cuts[portion - 1]",
         ),
         bug(
             "a portion reads all segments",
@@ -112,19 +119,25 @@ GROUP = Group(
         bug(
             "portions of an operator that has none yield what its task yields",
             SHARES,
-            "    if finding is None:\n        return []\n",
-            "    finding = finding or operator\n",
+            "    lines: list[str] = []\n    if finding is not None:\n",
+            "    lines: list[str] = []\n    finding = finding or operator\n    if finding is not None:\n",
+        ),
+        bug(
+            "a portion whose slices interleave fails",
+            SHARES,
+            "        yield _interleaved(jobs[number])\n",
+            "        raise\n",
         ),
         bug(
             "nobody learns what portions take",
             SHARES,
-            "return list(_stored(target, job, step, shard, len(cuts) + 1, began))",
-            "return list(_stored(target, job, step, shard, len(cuts), began))",
+            "lines += _stored(target, job, step, shard, len(cuts) + 1, began)",
+            "lines += _stored(target, job, step, shard, len(cuts), began)",
         ),
         bug(
             "what all portions read would be shared by them",
             SHARES,
-            "divided = 0.0 if step.after.finding is None else step.after.finding + ended - stored",
+            "divided = 0.0 if searched is None else searched + ended - stored",
             "divided = ended - began",
         ),
         bug(
@@ -139,12 +152,18 @@ GROUP = Group(
             "return min(shards, self.cores or shards)",
             "return shards",
         ),
+        bug(
+            "an increment is cut at any instants of its rows",
+            PORTIONS,
+            "leaf.buffer.instants if at is None else (at, *leaf.buffer.instants)",
+            "leaf.buffer.instants",
+        ),
         bug("cuts are not within the increment", CUTS, "< cut < high:", "<= cut <= high:"),
         bug(
             "rows of a segment all come at its end",
             CUTS,
-            "max(0, instant - first + 1) / (last - first + 1)",
-            "float(instant >= last)",
+            "np.clip((instant - first + 1) / (last - first + 1), 0.0, 1.0)",
+            "(instant >= last)",
         ),
         bug("an increment is cut as if it had all rows of its segments", CUTS, "begin + (end - begin) *", "end *"),
     ),

@@ -214,8 +214,8 @@ class MatchOperator(SituationsOperator):
 
     `states` are what is held of the partitions; an increment changes them only once it is settled, by the `change` that
     it made of some. `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a
-    part in what is found. With `since`, the next increment yields only the matches that are detected after that.
-    `found_in` is how many seconds the last search took.
+    part in what is found. With `since`, the next increment yields only the matches that are detected after that
+    instant. `search_seconds` is what the last search took.
     """
 
     matching: CompiledPattern
@@ -225,7 +225,7 @@ class MatchOperator(SituationsOperator):
     steps: PlannedSearch
     change: StateChange | None = None
     since: Extended | None = None
-    found_in: float = field(default=0.0, compare=False)
+    search_seconds: float = field(default=0.0, compare=False)
 
     @classmethod
     def start(cls, ordered: OrderedStep) -> MatchOperator:
@@ -261,7 +261,7 @@ class MatchOperator(SituationsOperator):
             PartitionKeys(states.partitions, located.partitions), derivation, reads, given, situations, number
         )
         rows, matches = self.detected(found, triggers, first, high)
-        found_in = time.perf_counter() - began
+        search_seconds = time.perf_counter() - began
         kept, look = matching.left(situations, high)
         change = StateChange(
             before,
@@ -283,17 +283,13 @@ class MatchOperator(SituationsOperator):
             steps=steps,
             change=change,
             since=None,
-            found_in=found_in,
+            search_seconds=search_seconds,
         )
         return now, rows
 
     def finding_after(self, instant: Extended) -> Self:
         """A match is detected at one instant, which is of itself and not of the increments that there are."""
         return replace(self, since=instant)
-
-    @property
-    def finding(self) -> float:
-        return self.found_in
 
     @staticmethod
     def planned(pattern: Pattern, order: Int64Array) -> PlannedSearch:

@@ -3,7 +3,7 @@ share.
 
 What takes long to find in a share is shared out by instants. A portion has the rows that are complete after one
 instant and up to another: its task begins with the state that the share's task begins with, reads what comes up to
-the later of the two instants, and keeps nothing.
+the later of the two instants, and writes no state.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import polars as pl
 import pyarrow as pa
@@ -58,11 +57,13 @@ def ordered_tasks(
     states: Sequence[OperatorFiles | None],
     close_at: Sequence[int | None],
     shards: int,
-    cuts: Mapping[tuple[str, int], Cuts] = MappingProxyType({}),
+    cuts: Mapping[tuple[str, int], Cuts],
 ) -> tuple[list[OrderedJob], list[Json], list[Json]]:
-    """Increments of operators as all tasks need them, and what is each task's own: of a share its number, and of each
-    operator the part of its state that is this share's and the instants at which its rows are cut; of a portion the
-    numbers of the operator, the share and the portion, that part, and those instants.
+    """Increments of operators as all tasks need them, and what is each task's own: first of shares, then of portions.
+
+    A share has its number, and of each operator the part of its state that is this share's and the instants at which
+    its rows are cut. A portion has the numbers of the operator, the share and the portion, that part, and those
+    instants. `cuts` are by query and share.
     """
     whole: list[OrderedJob] = []
     parts: list[list[Json]] = []
@@ -117,12 +118,15 @@ def _parsed(query: str, part: Json) -> Part | None:
 
 
 def _operator(target: WriteTarget, ordered_job: OrderedJob, part: Part | None, shard: int, shards: int) -> Operator:
-    """The operator of a share as files say that the last committed batch left it."""
+    """The operator of a share as the last committed batch left it: the one that is held, or as files say it."""
     job, held = ordered_job.job, target.held
     query, ordered = job.query, job.query.ordered
     assert ordered is not None
     assert ordered.sharded_by is not None
     if part is not None:
+        known = held.operators.take(query.name, shard, shards, part, job.old, job.new)
+        if known is not None:
+            return known
         tables = read_part(held.store, query.name, part, start_operator(ordered).described())
     elif ordered_job.state is not None:
         share, described = Share(ordered.sharded_by, shard, shards), start_operator(ordered).described()
@@ -168,24 +172,23 @@ def _evaluate(
     of what it took.
     """
     began = time.perf_counter()
-    job, held = ordered_job.job, target.held
+    job, store = ordered_job.job, target.held.store
     query, ordered = job.query, job.query.ordered
     assert ordered is not None
     before = _parsed(query.name, own_part)
-    known = None if before is None else held.operators.take(query.name, shard, shards, before, job.old, job.new)
-    operator = _operator(target, ordered_job, before, shard, shards) if known is None else known
-    finding = operator.finding_after(cuts[-1]) if cuts else None
-    step = _step(target, job, operator if finding is None else finding, shard, shards, ordered_job.close_at)
+    operator = _operator(target, ordered_job, before, shard, shards)
+    last = operator.finding_after(cuts[-1]) if cuts else None
+    step = _step(target, job, operator if last is None else last, shard, shards, ordered_job.close_at)
     new = job.new[ordered.time]
     after = step.after.letting_go(step.events, new)
     kept_on = after.emptied() if new == INF else after
 
     def write(table: pa.Table) -> FileRef:
-        return held.store.write_table(new_path("kernel", query.name, target.seq, target.attempt), table)
+        return store.write_table(new_path("kernel", query.name, target.seq, target.attempt), table)
 
     with storage_errors(f"writing state of {query.name!r}"):
-        kept = keep_part(kept_on, before, write, held.store.read_table)
-    held.operators.keep(query.name, shard, shards, HeldOperator(kept.part, job.new, kept_on))
+        kept = keep_part(kept_on, before, write, store.read_table)
+    target.held.operators.keep(query.name, shard, shards, HeldOperator(kept.part, job.new, kept_on))
     lines = [
         json.dumps(
             {
@@ -196,29 +199,34 @@ def _evaluate(
             }
         )
     ]
-    return [*lines, *_stored(target, job, step, shard, 1 if finding is None else len(cuts) + 1, began)]
+    return [*lines, *_stored(target, job, step, shard, 1 if last is None else len(cuts) + 1, began)]
 
 
 def _evaluate_portion(
     target: WriteTarget, ordered_job: OrderedJob, own_part: Json, shard: int, shards: int, portion: int, cuts: Cuts
 ) -> list[str]:
-    """Summaries of the rows of a portion, and of what it took. None where the share's task finds them all."""
+    """Summaries of the rows of a portion, and of what it took. None where the share's task finds them all.
+
+    The operator that it begins with is held for the other tasks of the share, once nothing can fail any more.
+    """
     began = time.perf_counter()
-    job, held = ordered_job.job, target.held
+    job = ordered_job.job
     query, ordered = job.query, job.query.ordered
     assert ordered is not None
     before = _parsed(query.name, own_part)
-    known = None if before is None else held.operators.look_at(query.name, shard, shards, before, job.old)
-    operator = _operator(target, ordered_job, before, shard, shards) if known is None else known
+    operator = _operator(target, ordered_job, before, shard, shards)
     finding = operator.finding_after(cuts[portion - 1] if portion else job.old[ordered.time])
-    if finding is None:
-        return []
-    step = _step(target, _up_to(job, ordered.time, cuts[portion]), finding, shard, shards)
-    return list(_stored(target, job, step, shard, len(cuts) + 1, began))
+    lines: list[str] = []
+    if finding is not None:
+        step = _step(target, _up_to(job, ordered.time, cuts[portion]), finding, shard, shards)
+        lines += _stored(target, job, step, shard, len(cuts) + 1, began)
+    if before is not None:
+        target.held.operators.keep(query.name, shard, shards, HeldOperator(before, job.old, operator))
+    return lines
 
 
 def _up_to(job: ShardJob, attribute: str, instant: Extended) -> ShardJob:
-    """The increment that goes only so far, over the segments that may hold a row for it."""
+    """The increment up to an earlier instant, over the segments that may hold a row for it."""
     new = {**job.new, attribute: instant}
     pairs = zip(job.query.leaves, job.inputs, strict=True)
     inputs = [[s for s in some if leaf.segment_relevant(s.bounds, job.old, new)] for leaf, some in pairs]
@@ -226,13 +234,14 @@ def _up_to(job: ShardJob, attribute: str, instant: Extended) -> ShardJob:
 
 
 def _stored(target: WriteTarget, job: ShardJob, step: _Step, shard: int, portions: int, began: float) -> Iterator[str]:
-    """Summaries of new rows, which are stored, and of what a task took that has `began` then, which is one of so many
-    portions.
+    """Stores the new rows of a task that `began` then, one of so many portions. Summaries of them, and of the time that
+    it took: what portions share is the search and the storing.
     """
     stored = time.perf_counter()
     if step.rows.height:
         schema = job.query.facts.output.schema
         yield store_rows(target, job.query.name, schema, job.feeds, step.rows, written=job.written)
     ended = time.perf_counter()
-    divided = 0.0 if step.after.finding is None else step.after.finding + ended - stored
+    searched = step.after.search_seconds
+    divided = 0.0 if searched is None else searched + ended - stored
     yield from load_line(target, job.query.name, shard, portions, ended - began - divided, divided)

@@ -50,7 +50,9 @@ WORTH: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Seconds that a query took in a shard: to read its rows, which every portion does, and to evaluate and store."""
+    """Seconds that a query took in a shard: to read its rows, which every portion does, and to evaluate and store. Of
+    an operator, to read is also to derive situations, and to keep them.
+    """
 
     read: float = 0.0
     evaluated: float = 0.0
@@ -187,18 +189,21 @@ def operator_tasks(
 
 
 def _cuts(job: ShardJob, portions: int) -> list[int]:
-    """Instants that cut the increment of an operator: there are about as many new rows between any two."""
+    """Instants that cut the increment of an operator: there are about as many new rows between any two, by the instants
+    at which it reads them, or others of theirs.
+    """
     ordered = job.query.ordered
     assert ordered is not None
-    old, new = job.old[ordered.time], job.new[ordered.time]
+    times = {index: reading.time for index, reading in zip(ordered.leaves, ordered.node.readings, strict=True)}
     spreads: list[Spread] = []
-    for index in dict.fromkeys(ordered.leaves[place] for place in ordered.node.ordered_inputs):
+    for index, at in times.items():
         leaf = job.query.leaves[index]
         assert leaf.buffer is not None
+        instants = leaf.buffer.instants if at is None else (at, *leaf.buffer.instants)
         for segment in job.inputs[index]:
-            bounds = [segment.bounds[name] for name in leaf.buffer.instants if name in segment.bounds]
+            bounds = [segment.bounds[name] for name in instants if name in segment.bounds]
             spreads += [(segment.rows, *bounds[0])] if bounds else []
-    return cuts_of(spreads, old, new, portions)
+    return cuts_of(spreads, job.old[ordered.time], job.new[ordered.time], portions)
 
 
 def _chosen(jobs: Sequence[ShardJob], shards: int, loads: Loads, tuner: Tuner) -> dict[tuple[str, int], int]:

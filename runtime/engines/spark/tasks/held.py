@@ -57,15 +57,7 @@ class HeldOperators:
         """
         for key in [key for key, held in self._held.items() if key[0] == query and held.reached not in (old, new)]:
             del self._held[key]
-        operator = self.look_at(query, shard, shards, part, old)
-        self._held.pop((query, shard, shards), None)
-        return operator
-
-    def look_at(self, query: str, shard: int, shards: int, part: Part, old: Progress) -> Operator | None:
-        """The operator of a share as these files say it and as far as it has come; it is held on, for whoever takes
-        it.
-        """
-        held = self._held.get((query, shard, shards))
+        held = self._held.pop((query, shard, shards), None)
         is_same = held is not None and (held.part, held.reached) == (part, old)
         return held.operator if held is not None and is_same else None
 
