@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.nodes import Node, Project, Rename
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Term
 from tidegate.algebra.time import Extended
 from tidegate.analysis.components import Component
+from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.pass_ import pass_condition
-from tidegate.analysis.progress.propagation import Propagation
-from tidegate.analysis.state.bounds import Bound
+from tidegate.analysis.progress.propagation import Latencies, Propagation
+from tidegate.analysis.state.bounds import Bound, Bounded, bound
 from tidegate.analysis.state.folding.foldable import Foldable
-from tidegate.analysis.state.keep import Keep
-from tidegate.analysis.state.relevance import Relevance
+from tidegate.analysis.state.keep import Keep, keep
+from tidegate.analysis.state.relevance import Relevance, relevance
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.grid import Grid, may_pass
 
@@ -106,6 +108,20 @@ class QueryFacts:
     def passes(self, old: Mapping[str, Extended], new: Mapping[str, Extended]) -> Term:
         """The pass condition over the result's attributes (rule R13)."""
         return pass_condition(self.output.schema, old, new)
+
+
+def read_once(rows: Node, time: str, query: QueryFacts, attribute: str) -> OccurrenceFacts:
+    """The facts of rows that an operator reads beside the occurrences of its query: of one stream, each row in the
+    increment in which the query's progress on `attribute` reaches its instant `time`. The query does not wait for them,
+    so their stream may be ahead of what it waits for.
+    """
+    alone = Project(rows, (time,))
+    read = federation(alone if time == attribute else Rename(alone, ((time, attribute),)))
+    kept = keep(read, 0, (attribute,))
+    limit = bound(read, 0, kept, Latencies.among(query.propagation))
+    if isinstance(limit, Bounded):
+        limit = replace(limit, lagging=True)
+    return OccurrenceFacts(len(query.occurrences), read.occurrences[0], kept, relevance(kept), limit)
 
 
 @dataclass(frozen=True, slots=True)

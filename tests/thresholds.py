@@ -90,6 +90,7 @@ THRESHOLDS = (
     Threshold("engines.embedded.steps.rewriting", "PIECE_BYTES", (0, 100)),
     Threshold("engines.embedded.steps.rewriting", "PIECE_ROWS", (1, 2)),
     Threshold("eval.unevaluable", "MOST_PAIRS", (1, 4)),
+    Threshold("batch.increments", "MOST_STEPS", (1, 2)),
     Threshold("batch.garbage", "FOLDED", (0, 1)),
     Threshold("batch.garbage", "LEAST_BEGUN", (0, 2)),
     Threshold("batch.garbage", "LEAST_FOLDED", (0, 2)),

@@ -18,7 +18,7 @@ from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.recursion import rank_text, step_text
 from tidegate.analysis.report.predicate_sets import notes
 from tidegate.analysis.state.bounds import Bounded
-from tidegate.analysis.state.window_partitions import rows_go_by_time, successive_keys, window_keys
+from tidegate.analysis.state.window_partitions import rows_go_by_time, successive_keys, window_ends, window_keys
 from tidegate.analysis.summaries import listed
 from tidegate.analysis.zones.sites import zone_lines
 
@@ -183,8 +183,9 @@ def _per_window(query: QueryFacts, keys: Sequence[str], facts: ProgramFacts) -> 
             "reach; its end frees nothing sooner, and cuts nothing off",
         ]
     if growing := successive_keys(query.query, facts.program):
+        when = "it ends" if window_ends(query.query, facts.program) else "the next one has a row"
         return [
-            f"by {', '.join(growing)} each window is a partition: it is let go as the next one has a row, but for rows",
+            f"by {', '.join(growing)} each window is a partition: it is let go as {when}, but for rows",
             "that are still owed; its end cuts nothing off",
         ]
     return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,18 +20,20 @@ from tidegate.algebra.nodes import (
     Select,
     Union,
     children,
+    occurrences,
 )
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.ordered.sequences.counting.counted import CountedSequences
 from tidegate.algebra.ordered.sequences.node import Sequences
-from tidegate.algebra.ordered.transitions.definition import BEGAN, CONTEXT, TIME
+from tidegate.algebra.ordered.transitions.definition import BEGAN, CHANGE, CONTEXT, END, START, TIME
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.algebra.program import ProgramDef, Query
-from tidegate.algebra.row_wise import ordered_operator
-from tidegate.algebra.terms import Attr, Call, Lit
+from tidegate.algebra.row_wise import is_row_wise, ordered_operator
+from tidegate.algebra.terms import TRUE, Attr, Call, Lit, Term, call, conjuncts
+from tidegate.algebra.types import STRING
 from tidegate.analysis.ordered.over import goes_by_time
 
 #: Operators that let partitions go that others follow.
@@ -51,25 +53,59 @@ def window_keys(query: Query, program: ProgramDef) -> tuple[str, ...]:
     return tuple(dict.fromkeys(keys))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowEnds:
+    """The changes that tell when windows end, of which an operator has the beginning as a key (rule R63).
+
+    `changes` are rows of one stream. `keys` pairs keys of the operator with columns there: all keys of the model, and
+    the beginning. A row whose `change` is an end says that none of these keys comes with an instant after its `time`.
+    """
+
+    changes: Node
+    keys: tuple[tuple[str, str], ...]
+    time: str
+    change: str
+
+
 def successive_keys(query: Query, program: ProgramDef) -> tuple[str, ...]:
     """Those of the window keys that only grow from row to row of an operator which lets partitions go (rule R60).
 
     So of partitions that differ in these keys alone one follows the other: none but the last has further rows.
     """
+    return tuple(key for key, _ in _successive(query, program))
+
+
+def window_ends(query: Query, program: ProgramDef) -> tuple[WindowEnds, ...]:
+    """For the successive keys of an operator what tells that their windows have ended, where a stream does."""
+    operator, found = ordered_operator(query.node), list[WindowEnds]()
+    for key, window in _successive(query, program):
+        assert operator is not None
+        (reading,) = operator.readings
+        told = window.changes
+        is_of_one = len(occurrences(told.node)) == 1 and is_row_wise(told.node)
+        if not window.ends or told.change is None or not is_of_one:
+            continue
+        by = [next(name for name in reading.keys if name in names) for names in window.keys]
+        pairs = (*zip(by, told.keys, strict=True), (key, told.began))
+        if all(reading.input.schema[own].type == told.node.schema[column].type for own, column in pairs):
+            found.append(WindowEnds(told.node, pairs, told.time, told.change))
+    return tuple(found)
+
+
+def _successive(query: Query, program: ProgramDef) -> Iterator[tuple[str, _Window]]:
+    """The successive keys of an operator, each with the window whose beginning it has."""
     operator = ordered_operator(query.node)
     if not isinstance(operator, _LETTING_GO) or rows_go_by_time(query):
-        return ()
+        return
     (reading,) = operator.readings
     looked_up = _LookedUp(_feeding(program))
-    found: list[str] = []
     beginnings = window_keys(query, program)
     # Not by keys that grow themselves: each of several would have to grow whatever the others do.
     others = {*reading.keys}.difference(beginnings)
     for key in beginnings:
         window = looked_up.window(reading.input, key)
         if window is not None and reading.time in window.at and not any(map(others.isdisjoint, window.keys)):
-            found.append(key)
-    return tuple(found)
+            yield key, replace(window, keys=tuple(names & others for names in window.keys))
 
 
 def rows_go_by_time(query: Query) -> bool:
@@ -117,15 +153,31 @@ class _Beginnings:
 
 
 @dataclass(frozen=True, slots=True)
+class _Changes:
+    """The changes among which windows are looked up, by the columns there; `change` is None where no column has it."""
+
+    node: Node
+    keys: tuple[str, ...]
+    time: str
+    began: str
+    change: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Window:
     """Of each row the window is looked up that holds at an instant, in the partition of a model that keys say.
 
-    Each of these is known by one or several attributes of the row. `of` are the model and its contexts.
+    Each of these is known by one or several attributes of the row. `of` are the model and its contexts, `changes` what
+    is looked at. `ends`: no row has a window that has ended; else the change that is found, by its attribute `change`,
+    tells whether it has.
     """
 
     of: tuple[object, ...]
     keys: tuple[frozenset[str], ...]
     at: frozenset[str]
+    ends: bool
+    changes: _Changes = field(compare=False)
+    change: str | None = field(compare=False)
 
     def renamed(self, pairs: Iterable[tuple[str, str]]) -> _Window:
         new = dict(pairs)
@@ -133,6 +185,7 @@ class _Window:
             self,
             keys=tuple(frozenset(new.get(name, name) for name in names) for names in self.keys),
             at=frozenset(new.get(name, name) for name in self.at),
+            change=None if self.change is None else new.get(self.change, self.change),
         )
 
     def with_copy(self, name: str, copy: str) -> _Window:
@@ -144,8 +197,20 @@ class _Window:
     def among(self, names: Iterable[str]) -> _Window | None:
         """The same by these attributes alone; None where they do not say it."""
         kept = frozenset(names)
-        made = replace(self, keys=tuple(known & kept for known in self.keys), at=self.at & kept)
+        made = replace(
+            self,
+            keys=tuple(known & kept for known in self.keys),
+            at=self.at & kept,
+            change=self.change if self.change in kept else None,
+        )
         return made if made.at and all(made.keys) else None
+
+    def where(self, condition: Term) -> _Window:
+        """The same of rows for which a condition is true."""
+        if self.change is None or self.ends:
+            return self
+        started = call("coalesce", call("eq", Attr(self.change), Lit(START, STRING)), TRUE)
+        return replace(self, ends=started in conjuncts(condition))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +244,10 @@ class _LookedUp:
             case Imbed(below, made, term):
                 found = self.window(below, name)
                 return found.with_copy(term.name, made) if found is not None and isinstance(term, Attr) else found
-            case Select(below, _) | Distinct(below) | Difference(below, _):
+            case Select(below, condition):
+                found = self.window(below, name)
+                return None if found is None else found.where(condition)
+            case Distinct(below) | Difference(below, _):
                 return self.window(below, name)
             case Union(inputs):
                 every = {self.window(input_, name) for input_ in inputs}
@@ -211,10 +279,15 @@ class _LookedUp:
         if found is None:
             return None
         of, keys, names = found
-        by_key = {names[right]: left for left, right in zip(join.left_keys, join.right_keys, strict=True)}
+        by_key = {names[right]: (left, right) for left, right in zip(join.left_keys, join.right_keys, strict=True)}
         if names[name] != BEGAN or names[join.right_time] != TIME or by_key.keys() != {*keys}:
             return None
-        return _Window(of, tuple(frozenset((by_key[key],)) for key in keys), frozenset((join.left_time,)))
+        columns = tuple(by_key[key][1] for key in keys)
+        change = next((column for column, old in names.items() if old == CHANGE), None)
+        changes = _Changes(join.right, columns, join.right_time, name, change)
+        ends = change is not None and join.ended == call("eq", Attr(change), Lit(END, STRING))
+        by = tuple(frozenset((by_key[key][0],)) for key in keys)
+        return _Window(of, by, frozenset((join.left_time,)), ends, changes, change)
 
     def _changes(self, node: Node) -> tuple[tuple[object, ...], tuple[str, ...], Mapping[str, str]] | None:
         """Which contexts of which model these are the changes of, its keys, and what attributes are called there."""

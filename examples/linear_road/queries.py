@@ -213,10 +213,18 @@ def charges(entries: tg.Relation) -> tg.Relation:
 
 
 def balances(charged: tg.Relation) -> tg.Relation:
-    c = charged.over(by="vid", order="time", owed=tg.sum(charged.toll)).as_("c")
-    q = questions(BALANCE).as_("q")
-    j = q.asof_join(c, by=[("q.vid", "c.vid")], left_on="q.time", right_on="c.time")
-    return j.select("q.time", "q.qid", balance=tg.coalesce(j.owed, 0))
+    """What was charged up to each question. Charges and questions go through one operator: of a car it keeps the sum.
+
+    Rows of one second have the same sum, so what is charged in the second of a question counts.
+    """
+    q = questions(BALANCE)
+    nothing = q.select(q.vid, q.time, q.qid, toll=tg.lit(0).cast("bigint"), asks=tg.lit(True))
+    c = charged.select(
+        charged.vid, charged.time, qid=tg.lit(None).cast("bigint"), toll=charged.toll, asks=tg.lit(False)
+    )
+    b = nothing.union(c)
+    b = b.over(by="vid", order="time", owed=tg.sum(b.toll))
+    return b.where(b.asks).select(b.time, b.qid, balance=b.owed)
 
 
 def expenditures(tolls: tg.Relation | None) -> tg.Relation:

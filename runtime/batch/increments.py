@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.algebra.errors import Problem, QueryError
-from tidegate.algebra.time import INF
+from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.facts import Rank, Recursion
 from tidegate.runtime.batch.executor import Executor, Increment
 from tidegate.runtime.batch.garbage import Garbage
 from tidegate.runtime.batch.instants import instant_text
-from tidegate.runtime.batch.scheduler import Scheduler, SkippedResult
+from tidegate.runtime.batch.scheduler import UNFINISHED, Scheduler, SkippedResult
 from tidegate.runtime.batch.state import RunState, Segments, with_stored
 from tidegate.runtime.connectors.sources import OnError, SourceOptions
 from tidegate.runtime.eval.job import Job
@@ -35,6 +35,9 @@ ROWS_PER_STEP: Final = 100
 GROWING_STEPS: Final = 12
 #: After so many steps in a batch, and ten times as many each time, a run says how far a recursion has come.
 TOLD_STEPS: Final = 10_000
+#: A batch ends with so many steps of a recursion whose inputs go on, and the next one goes on from there (rule R24):
+#: where one row far ahead has moved progress, as many batches are committed as it takes.
+MOST_STEPS: Final = 10_000
 
 Tell = Callable[[str, Problem], None]
 """Told of something about a query, by its name, while its evaluation goes on."""
@@ -109,6 +112,8 @@ class Evaluation:
     segments: Segments = field(init=False)
     operators: dict[str, OperatorFiles] = field(init=False)
     skipped: Mapping[str, SkippedResult] = field(init=False, default_factory=dict)
+    unfinished: set[str] = field(init=False, default_factory=set)
+    """The results of components that go on in the next batch."""
     increments: dict[str, Increment] = field(init=False, default_factory=dict)
     read: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
 
@@ -122,9 +127,10 @@ class Evaluation:
             recursion = self.plan.recursion(queries)
             if recursion is None:
                 self._level(queries)
-            else:
-                self._recurse(queries, recursion)
-        self.skipped = scheduler.skipped
+            elif not self._recurse(queries, recursion):
+                self.unfinished.update(query.stream for query in queries)
+        here = {name: SkippedResult(self.batch.seq, scheduler.clock, 0, UNFINISHED) for name in self.unfinished}
+        self.skipped = {**scheduler.skipped, **here}
 
     def state(self) -> RunState:
         """The state with the increments."""
@@ -152,15 +158,17 @@ class Evaluation:
             if increment.state is not None:
                 self.operators[job.query.name] = increment.state
 
-    def _recurse(self, level: Sequence[QueryPlan], recursion: Recursion) -> None:
+    def _recurse(self, level: Sequence[QueryPlan], recursion: Recursion) -> bool:
         """A recursive component, stratum by stratum: of the rows that would pass, those of the least ranks do (rule
-        R20).
+        R20). False where others are left for the next batch: then its progress is less than it could be (rule R24).
 
         Its progress rises only after the loop: until then keep and admission filters let stay what later strata read.
         """
         new = reach(self.plan, level, self.progress)
         advancing = [query for query in level if new[query.name] != self.progress.queries[query.name]]
-        increments = self._strata(level, advancing, recursion.rank, new)
+        increments, limit = self._strata(level, advancing, recursion.rank, new)
+        if limit is not None:
+            new = {query.name: below_rank(self.progress, query, recursion.rank, limit, new) for query in level}
         found = self.segments
         for increment in increments.values():
             found = with_stored(found, increment.segments)
@@ -172,15 +180,20 @@ class Evaluation:
         for name, increment in self.executor.settle(self.batch, jobs, increments).items():
             self._add(name, increment)
         self.progress.queries |= new
+        return limit is None
 
     def _strata(
         self, level: Sequence[QueryPlan], queries: Sequence[QueryPlan], rank: Rank, new: Mapping[str, Progress]
-    ) -> dict[str, Increment]:
-        """What those queries of a component that advance find, up to the first stratum without a new row."""
+    ) -> tuple[dict[str, Increment], int | None]:
+        """What those queries of a component that advance find, up to the first stratum without a new row; or all rows
+        up to a rank, and this rank, where that takes more steps than one batch does.
+        """
         old = {query.name: self.progress.queries[query.name] for query in queries}
         done: dict[str, Increment] = {}
         level_streams = {query.stream for query in level}
         finished = any(INF in p.values() for p in new.values())
+        # Of several promised instants a row of low rank may have one that is beyond what may be final then.
+        may_stop = not finished and all(len(p) == 1 for p in new.values())
         limit, idle, told = None, 0, TOLD_STEPS
         steps = rows = given = growing = most = 0
         # What is not relevant to one stratum is not to a later one: each looks at what the one before read, and at new
@@ -214,13 +227,17 @@ class Evaluation:
                     [*segments, *further] for segments, further in zip(read[query.name], added, strict=True)
                 ]
             limit = stratum.limit
-            if steps == told:
-                self.tell(queries[0].name, goes_on(queries[0], rank, limit, new[queries[0].name], steps))
+            stops = may_stop and steps >= MOST_STEPS
+            if steps == told or stops:
+                said = goes_on(queries[0], rank, limit, new[queries[0].name], steps, later=stops)
+                self.tell(queries[0].name, said)
                 told *= 10
+            if stops:
+                return done, limit
             idle = 0 if any(job.waits_for_other_than(level_streams) for job in jobs) else idle + 1
             if finished and idle > ENDLESS:
                 raise endless(level)
-        return done
+        return done, None
 
     def _jobs(self, query: QueryPlan, inputs: Sequence[Sequence[Segment]], old: Progress, new: Progress) -> list[Job]:
         """The increment of a query over relevant segments per leaf, unless the query is suspended."""
@@ -268,6 +285,14 @@ def beyond(rank: Rank, stream: str, limit: int | None, old: Progress) -> Progres
     return {a: max(old[a], instant) for a, instant in rank.below(stream, limit).items()}
 
 
+def below_rank(
+    progress: ProgressState, query: QueryPlan, rank: Rank, limit: int, new: Mapping[str, Progress]
+) -> dict[str, Extended]:
+    """How far a query of a component is that has passed all rows below a rank, of those up to the progress `new`."""
+    old, reached = progress.queries[query.name], rank.below(query.stream, limit)
+    return {a: max(p, min(new[query.name][a], reached[a])) for a, p in old.items()}
+
+
 def offered(query: QueryPlan, segments: Mapping[str, Sequence[Segment]]) -> list[list[Segment]]:
     """Per leaf of a query the segments of its buffer."""
     return [[] if leaf.buffer is None else list(segments.get(leaf.buffer.id, ())) for leaf in query.leaves]
@@ -304,16 +329,16 @@ def multiplying(level: Sequence[QueryPlan], rows: int, given: int, steps: int) -
     )
 
 
-def goes_on(query: QueryPlan, rank: Rank, limit: int, new: Progress, steps: int) -> Problem:
-    """TG445: a batch has taken many strata of a component, and how far it is."""
+def goes_on(query: QueryPlan, rank: Rank, limit: int, new: Progress, steps: int, *, later: bool) -> Problem:
+    """TG445: a batch has taken many strata of a component, and how far it is; `later`: others are left to the next."""
     (attribute, reached), *_ = rank.below(query.stream, limit).items()
     kind = query.facts.output.schema[attribute].type.kind
     return Problem(
         "TG445",
-        f"{query.stream}: the recursion has taken {steps:,} steps in this batch, and goes on",
+        f"{query.stream}: the recursion has taken {steps:,} steps in this batch, and goes on{' in the next' * later}",
         because=(
-            f"{query.stream}.{attribute} has come to {instant_text(reached, kind)}, and the batch goes on to "
-            f"{instant_text(new[attribute], kind)}",
+            f"{query.stream}.{attribute} has come to {instant_text(reached, kind)}, and "
+            f"{'later batches go' if later else 'the batch goes'} on to {instant_text(new[attribute], kind)}",
         ),
         hint="where a row far ahead has moved progress there, take it out of the input and go on from a checkpoint "
         "of before; else let it run, let steps be longer, or end the recursion by a condition",

@@ -14,12 +14,14 @@ from tidegate.runtime.state.codec import Json
 
 SKIPPED = "skipped results"
 """Where it stands in a manifest's `extra`."""
+UNFINISHED = "a batch takes so many steps of a recursion, and the next one goes on"
+"""Why a recursion is behind that the last batch has evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedResult:
-    """A result that the last batch did not evaluate: `batch` and `clock` of its last evaluation, how many batches in a
-    row the budget has put it off, and why it waits, in words."""
+    """A result that the last batch did not evaluate, or not as far as it could: `batch` and `clock` of its last
+    evaluation, how many batches in a row the budget has put it off, and why it waits, in words."""
 
     batch: int
     clock: int

@@ -72,6 +72,11 @@ class RunState:
             None if start.closing is None else Closing.from_json(last.extra.get(CLOSING)),
         )
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a batch without anything new finds rows: of a recursion that the last one has evaluated in part."""
+        return any(skipped.because == scheduler.UNFINISHED for skipped in self.skipped.values())
+
     def extra(self) -> dict[str, Json]:
         """What a manifest has no field of its own for."""
         extra: dict[str, Json] = {

@@ -230,7 +230,7 @@ class _Service:
                     _leave_loaded_alone()
                     loaded = True
                 self.health.looked = time.monotonic()
-                if not session.waiting_files():
+                if not (session.waiting_files() or session._runner.state.is_unfinished):
                     if self.once:
                         return
                     self.stop.wait(self.deployment.seconds)

@@ -76,7 +76,8 @@ def _longest(plan: Plan, buffer: Buffer, reports: Sequence[BatchReport]) -> tupl
 def _skew_and_lag(
     facts: QueryFacts, bound: Bounded, reports: Sequence[BatchReport], progress: Sequence[str]
 ) -> tuple[Extended, Extended]:
-    """After any batch: how far a row is ahead of its stream's progress, and how far apart the query's inputs are.
+    """After any batch: how far a row is ahead of its stream's progress, and how far apart the query's inputs are, with
+    its stream, which the query may read without waiting for it.
 
     A stream that has ended counts with its greatest instant; while rows wait for one that has not begun, nothing bounds
     them.
@@ -96,7 +97,7 @@ def _skew_and_lag(
             continue  # everything has passed and nothing is kept
         if not any(key in greatest for key in of_stream):
             continue
-        known = [arrived[key] for key in inputs if arrived[key] != INF]
+        known = [arrived[key] for key in inputs | of_stream if arrived[key] != INF]
         lag = max(lag, INF if -INF in known else max(known) - min(known)) if known else lag
         skew = max([skew, *(greatest[key] - arrived[key] for key in of_stream if key in greatest)])
     return skew, lag

@@ -65,6 +65,17 @@ class Operator:
         """The operator that notes sums that overflow, and yields NULL for them. With None they are errors."""
         raise NotImplementedError
 
+    def finding_after(self, instant: Extended) -> Self | None:
+        """The operator whose next increment yields only the rows that are complete after an instant. None where that
+        takes as long as to yield all.
+        """
+        return None
+
+    @property
+    def search_seconds(self) -> float | None:
+        """What the last increment took to find its rows, of which `finding_after` leaves out a part; None as there."""
+        return None
+
     def letting_go(self, events: Sequence[Rows], until: Extended) -> Self:
         """The operator after an increment with these events without partitions to which no row comes any more, and
         that owe none.

@@ -73,16 +73,24 @@ _PLACES: Final = _Places()
 
 class Successors:
     """Which of the partitions of which something is held follow each other: they agree in all keys but some that only
-    grow, so that the last one alone has rows to come (rule R60).
+    grow, so that the last one alone has rows to come (rule R60). And which have none to come, as it is told that their
+    keys come no more (rule R63).
     """
 
-    def __init__(self, keys: Schema, growing: Sequence[str]) -> None:
-        """`growing` are the keys that grow from row to row of those partitions that agree in the others."""
-        self.growing = tuple(growing)
+    def __init__(self, keys: Schema, growing: Sequence[str], ending: Sequence[Sequence[str]] = ()) -> None:
+        """`growing` are the keys that grow from row to row of those partitions that agree in the others, `ending` those
+        of which together it is told that they come no more.
+        """
+        self.growing, self.ending = tuple(growing), tuple(map(tuple, ending))
         self._others = [place for place, name in enumerate(keys.names) if name not in growing]
         self._last = [place for place, name in enumerate(keys.names) if name in growing]
         #: By the other keys the partitions of which something is held, each with the keys that grow.
         self._held: dict[Values, dict[int, Values]] = {}
+        self._places = [[keys.names.index(name) for name in names] for names in self.ending]
+        #: The same partitions by the keys of which it is told.
+        self._told: list[dict[Values, set[int]]] = [{} for _ in self.ending]
+        #: Those of them that have no row to come, as was told before, and still owe some.
+        self.over: set[int] = set()
 
     def hold(self, partitions: Int64Array, keys: pl.DataFrame, is_held: BoolArray) -> None:
         """From now on something is held of these partitions, or nothing."""
@@ -93,6 +101,36 @@ class Successors:
                 known.pop(number, None)
                 if not known:
                     del self._held[others]
+        for told, places in zip(self._told, self._places, strict=True):
+            for number, held, named in zip(partitions.tolist(), is_held.tolist(), _values(keys, places), strict=True):
+                if held:
+                    told.setdefault(named, set()).add(number)
+                elif (numbers := told.get(named)) is not None:
+                    numbers.discard(number)
+                    if not numbers:
+                        del told[named]
+        self.over.difference_update(partitions[~is_held].tolist())
+
+    def told(self, ended: Sequence[pl.DataFrame]) -> list[int]:
+        """The partitions of which something is held, and of which it is told that their keys come no more. `ended` are
+        these keys, for each of `ending`.
+        """
+        return [
+            number
+            for told, keys in zip(self._told, ended, strict=False)
+            for named in _values(keys, range(keys.width))
+            for number in told.get(named, ())
+        ]
+
+    def ended(self, partitions: Int64Array, keys: pl.DataFrame, ended: Sequence[pl.DataFrame]) -> Int64Array:
+        """Those of these partitions that have no row to come: as is told now, or was told before."""
+        found = self.over.intersection(partitions.tolist())
+        for places, named in zip(self._places, ended, strict=False):
+            if named.height:
+                gone = set(_values(named, range(named.width)))
+                of = zip(partitions.tolist(), _values(keys, places), strict=True)
+                found.update(number for number, values in of if values in gone)
+        return np.array(sorted(found), dtype=np.int64)
 
     def followed(self, partitions: Int64Array, keys: pl.DataFrame) -> Int64Array:
         """The partitions that one of these follows, or another one that is held, in order: of these, and of those that
@@ -115,10 +153,14 @@ class Successors:
         """The other keys, with a value that equals itself in the place of NaN, and those that grow, which compare: NULL
         is before all.
         """
-        for row in keys.iter_rows():
-            last = tuple((row[place] is not None, row[place]) for place in self._last)
-            others = (row[place] for place in self._others)
-            yield tuple("NaN" if value != value else value for value in others), last
+        for others, row in zip(_values(keys, self._others), keys.iter_rows(), strict=True):
+            yield others, tuple((row[place] is not None, row[place]) for place in self._last)
+
+
+def _values(keys: pl.DataFrame, places: Sequence[int]) -> Iterator[Values]:
+    """Of each row the values at these places, with one that equals itself in the place of NaN."""
+    for row in keys.iter_rows():
+        yield tuple("NaN" if row[place] != row[place] else row[place] for place in places)
 
 
 class PartitionStore(Generic[C]):
@@ -155,10 +197,17 @@ class PartitionStore(Generic[C]):
         """The keys by which partitions follow each other."""
         return () if self.successors is None else self.successors.growing
 
-    def follow(self, growing: Sequence[str]) -> Self:
-        """The store itself, whose partitions follow each other by these keys from now on."""
+    @property
+    def ending(self) -> Sequence[Sequence[str]]:
+        """The keys of which together it is told that they come no more."""
+        return () if self.successors is None else self.successors.ending
+
+    def follow(self, growing: Sequence[str], ending: Sequence[Sequence[str]] = ()) -> Self:
+        """The store itself, whose partitions follow each other by these keys from now on; of those of `ending` it is
+        told when they come no more.
+        """
         if growing:
-            self.successors = Successors(self.partitions.schema, growing)
+            self.successors = Successors(self.partitions.schema, growing, ending)
             held = np.flatnonzero(self.holding())
             self.successors.hold(held, self.partitions.rows(held), np.ones(len(held), dtype=np.bool_))
         return self
@@ -206,24 +255,30 @@ class PartitionStore(Generic[C]):
         fresh.put(replace(self.extract(partitions), partitions=np.arange(len(partitions))))
         return fresh
 
-    def read_by(self, rows: pl.DataFrame, until: int) -> tuple[Int64Array, Int64Array]:
+    def read_by(
+        self, rows: pl.DataFrame, until: int, ended: Sequence[pl.DataFrame] = ()
+    ) -> tuple[Int64Array, Int64Array]:
         """The partitions that an increment with these rows has to read at progress `until`, in order, and the place
         among them of each row's partition.
         """
         numbers = self.partitions.assign(rows)
-        partitions = self.touched([numbers], until)
+        partitions = self.touched([numbers], until, ended)
         return partitions, self.places(partitions, numbers).astype(np.int64)
 
-    def touched(self, parts: Sequence[Int32Array], until: int) -> Int64Array:
+    def touched(self, parts: Sequence[Int32Array], until: int, ended: Sequence[pl.DataFrame] = ()) -> Int64Array:
         """The partitions that have rows in one of the parts or have to be read at progress `until`, in order; with
-        them those that one of these follows.
+        them those that one of these follows, and those with keys that have `ended`.
         """
         touched = self._touched(parts, until)
         if self.successors is None:
             return touched
+        told = np.array(self.successors.told(ended), dtype=np.int64)
+        if len(told):
+            touched = np.union1d(touched, told)
         followed = self.successors.followed(touched, self.partitions.rows(touched))
         touched = np.union1d(touched, followed)
-        self.followed = np.isin(touched, followed, assume_unique=True)
+        over = self.successors.ended(touched, self.partitions.rows(touched), ended)
+        self.followed = np.isin(touched, np.union1d(followed, over), assume_unique=True)
         return touched
 
     def _touched(self, parts: Sequence[Int32Array], until: int) -> Int64Array:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from tidegate.algebra.ordered.transitions.definition import END
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
@@ -22,11 +23,13 @@ from tidegate.runtime.ordered.partition_store import NO_LOOK, C, PartitionStore
 from tidegate.runtime.ordered.partitions import Partitions, key_columns
 from tidegate.runtime.ordered.row_arrays import PARTITION, RowArrays, counts
 from tidegate.runtime.ordered.state_tables import StateTable
-from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.plan.steps import EndedWindows, OrderedStep
 from tidegate.runtime.rows import Rows, as_frame
 
 #: Of a stored row: whether it says that its partition has none.
 NONE: Final = "~none"
+#: Of a stored row of partitions of which it is told that their keys come no more: whether it was told of its own.
+OVER: Final = "~over"
 
 
 class RowStore(PartitionStore[C]):
@@ -73,18 +76,21 @@ class RowOperator(Operator, Generic[S]):
         return self.held
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
+        """The new events, and behind them the keys of each kind that come no more."""
         (reading,) = self.ordered.node.readings
-        return [new_events(reading, leaves[self.ordered.leaves[0]], old, new)]
+        events = new_events(reading, leaves[self.ordered.leaves[0]], old, new)
+        return [events, *(ended_keys(ended, leaves[ended.leaf]) for ended in self.ordered.ended)]
 
     def evaluable(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
-        read = zip(self.ordered.node.readings, events, strict=True)
+        readings = self.ordered.node.readings
+        read = zip(readings, events, strict=False)
         judged = [evaluable(reading.input.schema, reading.terms, rows) for reading, rows in read]
-        return [rows for rows, _ in judged], [row for _, aside in judged for row in aside]
+        return [*(rows for rows, _ in judged), *events[len(readings) :]], [row for _, aside in judged for row in aside]
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         (reading,) = self.ordered.node.readings
         rows, aside = untied(reading, as_frame(events[0]))
-        return [rows], aside
+        return [rows, *events[1:]], aside
 
     def noting(self, noted: list[SetAside] | None) -> Self:
         return self
@@ -132,7 +138,8 @@ class RowOperator(Operator, Generic[S]):
 class KeptExtract:
     """The rows of some partitions in order of PARTITION, which says their places in `partitions`, and of time.
 
-    `one_each`: each partition has one. Then `partitions` stand in any order.
+    `one_each`: each partition has one. Then `partitions` stand in any order. `over`: which of the partitions have no
+    row to come, as far as it is told; None where nothing was.
     """
 
     partitions: Int64Array
@@ -140,6 +147,7 @@ class KeptExtract:
     look: Int64Array
     version: int = 0
     one_each: bool = False
+    over: BoolArray | None = None
 
     @property
     def has_rows(self) -> BoolArray:
@@ -174,15 +182,39 @@ class KeptRows(RowStore[KeptExtract]):
         self.table, self.columns, self.rows = table, columns, RowArrays(columns)
 
     def emptied(self) -> KeptRows:
-        return KeptRows(self.partitions.schema, self.table, self.columns).follow(self.growing)
+        return KeptRows(self.partitions.schema, self.table, self.columns).follow(self.growing, self.ending)
+
+    def follow(self, growing: Sequence[str], ending: Sequence[Sequence[str]] = ()) -> Self:
+        super().follow(growing, ending)
+        last = self.last
+        if self.successors is not None and last is not None and last.over is not None:  # as a checkpoint says
+            self.successors.over.update(last.partitions[last.over].tolist())
+        return self
 
     def arrays(self) -> Sequence[RowArrays]:
         return (self.rows,)
 
     def extract(self, partitions: Int64Array) -> KeptExtract:
-        return KeptExtract(partitions, self.rows.take(partitions), self.look(partitions), self.version)
+        rows, look = self.rows.take(partitions), self.look(partitions)
+        return KeptExtract(partitions, rows, look, self.version, over=self._over(partitions))
+
+    def _over(self, partitions: Int64Array) -> BoolArray | None:
+        """Which of these partitions have no row to come, as was told before."""
+        over = None if self.successors is None else self.successors.over
+        if not over:
+            return None
+        return np.array([number in over for number in partitions.tolist()], dtype=np.bool_)
+
+    def as_stored(self, extract: KeptExtract, rows: pl.DataFrame) -> pl.DataFrame:
+        stored = super().as_stored(extract, rows)
+        if not self.ending:
+            return stored
+        over = np.zeros(len(extract.partitions), dtype=np.bool_) if extract.over is None else extract.over
+        return stored.with_columns(pl.Series(OVER, over[rows.get_column(PARTITION).to_numpy()], pl.Boolean))
 
     def hold(self, extract: KeptExtract) -> BoolArray:
+        if self.successors is not None and extract.over is not None:
+            self.successors.over.update(extract.partitions[extract.over].tolist())
         self.rows.put(extract.partitions, extract.rows, one_each=extract.one_each)
         return extract.has_rows
 
@@ -202,7 +234,10 @@ class KeptRows(RowStore[KeptExtract]):
         numbers = pl.Series(PARTITION, self.partitions.of_kept(stored), pl.Int64)
         rows = stored.select(numbers, *self.columns).sort(PARTITION, maintain_order=True)
         partitions = self.all_partitions()
-        return KeptExtract(partitions, rows, np.full(len(partitions), NO_LOOK))
+        over = None
+        if OVER in stored.columns:
+            over = np.isin(partitions, numbers.filter(stored.get_column(OVER).fill_null(value=False)).to_numpy())
+        return KeptExtract(partitions, rows, np.full(len(partitions), NO_LOOK), over=over)
 
 
 class KeptRowsOperator(RowOperator[KeptRows]):
@@ -211,14 +246,15 @@ class KeptRowsOperator(RowOperator[KeptRows]):
     __slots__ = ()
 
     def described(self) -> dict[str, StateTable]:
-        return {self.held.table: row_table(self.held.partitions.schema, self.held.columns)}
+        columns = {**self.held.columns, OVER: pl.Boolean()} if self.ordered.ended else self.held.columns
+        return {self.held.table: row_table(self.held.partitions.schema, columns)}
 
     def counts(self) -> dict[str, int]:
         return {self.held.table: self.settled().rows.height}
 
     def letting_go(self, events: Sequence[Rows], until: Extended) -> Self:
-        """The operator without what an increment has left of partitions that others follow and that owe no row: they
-        would yield none, wherever the input ended (rule R60).
+        """The operator without what an increment has left of partitions that others follow, or whose windows have
+        ended, and that owe no row: they would yield none, wherever the input ended (rules R60 and R63).
         """
         state = self.held
         if self.made is None or state.successors is None or until == INF or not state.followed.any():
@@ -232,11 +268,19 @@ class KeptRowsOperator(RowOperator[KeptRows]):
         fresh.put(replace(after.only(left), partitions=np.arange(len(left))))
         alone = replace(self, held=fresh, made=None).noting([])  # type: ignore[type-var]  # families' are dataclasses
         _, owed = alone.step([as_frame(events[0]).clear()], until, INF, MAX_INSTANT)
+        is_over = np.zeros(len(after.partitions), dtype=np.bool_)
         if owed.height:
             (reading,) = self.ordered.node.readings
-            owing = fresh.partitions.assign(owed.select(reading.keys))
+            owing = np.unique(fresh.partitions.assign(owed.select(reading.keys)))
+            is_over[left[owing]] = True
             left = np.delete(left, owing)
-        return replace(self, made=(before, after.without(left)))  # type: ignore[type-var]
+        return replace(self, made=(before, replace(after.without(left), over=is_over)))  # type: ignore[type-var]
+
+
+def ended_keys(ended: EndedWindows, leaf: Rows) -> pl.DataFrame:
+    """The keys of the windows that end in an increment, from the changes that it reads."""
+    ends = as_frame(leaf).filter(pl.col(ended.change) == END)
+    return ends.select(pl.col(column).alias(key) for key, column in ended.keys)
 
 
 def row_table(keys: Schema, columns: Mapping[str, pl.DataType], possible: pl.Expr | None = None) -> StateTable:

@@ -66,7 +66,7 @@ def load_operator(ordered: OrderedStep, tables: Tables, reached: Extended) -> Op
 
 
 def _following(ordered: OrderedStep, operator: Operator) -> Operator:
-    """The operator, which knows by which keys its partitions follow each other."""
+    """The operator, which knows by which keys its partitions follow each other, and which are told to end."""
     if ordered.growing and isinstance(operator, KeptRowsOperator):
-        operator.held.follow(ordered.growing)
+        operator.held.follow(ordered.growing, [[key for key, _ in ended.keys] for ended in ordered.ended])
     return operator

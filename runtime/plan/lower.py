@@ -40,6 +40,7 @@ from tidegate.algebra.nodes import (
     with_children,
 )
 from tidegate.algebra.printing.plans import node_text
+from tidegate.algebra.program import ProgramDef
 from tidegate.algebra.rewrites.totals import Total
 from tidegate.algebra.row_wise import (
     completion,
@@ -49,12 +50,14 @@ from tidegate.algebra.row_wise import (
 )
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.terms import TRUE, Term, attributes_of, disjunction, rename_attributes
+from tidegate.algebra.types import DOUBLE
+from tidegate.analysis.facts import read_once
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.pipeline import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.purge import Purge, purge
 from tidegate.analysis.state.bounds import Bounded
 from tidegate.analysis.state.keep import kept_of
-from tidegate.analysis.state.window_partitions import successive_keys
+from tidegate.analysis.state.window_partitions import successive_keys, window_ends
 from tidegate.runtime.plan.folding.fold import Fold
 from tidegate.runtime.plan.folding.weights import weighed
 from tidegate.runtime.plan.sharding import required_leaves, shard_key
@@ -63,6 +66,7 @@ from tidegate.runtime.plan.steps import (
     Buffer,
     CommonPart,
     EncodedReading,
+    EndedWindows,
     LaterJoin,
     Leaf,
     OrderedStep,
@@ -93,17 +97,13 @@ def lower(
     `multiplies`: whether a row of a stream has several matches in the static side of a join, so that it is stored
     before.
     """
-    layout = _Layout(multiplies, facts.streams)
+    layout = _Layout(multiplies, facts.streams, facts.program)
     trees = optimise([query.query.node for query in facts.queries])
     drafts = [_draft(query, node, layout) for query, node in zip(facts.queries, trees, strict=True)]
     buffers = layout.buffers()
     finished = [(draft.tree, tuple(leaf.finished(buffers) for leaf in draft.leaves)) for draft in drafts]
     plans = tuple(
-        _purged(
-            _growing(_plan(draft, tree, leaves, common, facts.recursions), facts),
-            facts,
-            purging,
-        )
+        _purged(_plan(draft, tree, leaves, common, facts.recursions), facts, purging)
         for draft, (tree, leaves), common in zip(drafts, finished, find_common(finished), strict=True)
     )
     description = _description(facts, plans)
@@ -137,12 +137,6 @@ def _plan(
         required=required,
         totals=(*draft.totals, *_totals_in(tree)),
     )
-
-
-def _growing(query: QueryPlan, facts: ProgramFacts) -> QueryPlan:
-    """The query with the keys of its operator by which partitions follow each other."""
-    growing = () if query.ordered is None else successive_keys(query.facts.query, facts.program)
-    return replace(query, ordered=replace(query.ordered, growing=growing)) if query.ordered and growing else query
 
 
 def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan:
@@ -199,6 +193,7 @@ class _Layout:
 
     multiplies: Callable[[Join | Product], bool]
     results: Collection[str]
+    program: ProgramDef
     columns: dict[_Key, dict[str, None]] = field(default_factory=dict)
     keys: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
     conditions: dict[_Key, dict[Term, None]] = field(default_factory=dict)
@@ -381,7 +376,17 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
     assert time is not None
     of_leaves = tuple(order.index(key) for _, key, _ in bare)
     judges = any(stream.name in layout.results for stream in occurrences(operator))
-    plan = OrderedStep(stored_operator, of_leaves, time, family_of(operator).state(operator), judges=judges)
+    told, ended = _ended_windows(facts, time, len(leaves), layout)
+    leaves += told
+    plan = OrderedStep(
+        stored_operator,
+        of_leaves,
+        time,
+        family_of(operator).state(operator),
+        judges=judges,
+        growing=successive_keys(facts.query, layout.program),
+        ended=ended,
+    )
     keys = None
     if (by := plan.sharded_by) is not None:
         columns_of = [
@@ -392,6 +397,7 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
             }
             for leaf in order
         ]
+        columns_of += [{dict(of.keys)[operator.readings[0].keys[by]]} for of in ended]
         # Rows that are read by two keys are in the shards of both: none can be evaluated by itself. Nor can those be
         # shared out that get their key from a table when they are read.
         keys = (
@@ -400,6 +406,32 @@ def _ordered(facts: QueryFacts, node: Node, operator: OrderedNode, layout: _Layo
             else None
         )
     return _QueryDraft(facts, _above(node, operator), tuple(leaves), ordered=plan, conditions=conditions, keys=keys)
+
+
+def _ended_windows(
+    facts: QueryFacts, time: str, first: int, layout: _Layout
+) -> tuple[list[_LeafDraft], tuple[EndedWindows, ...]]:
+    """The leaves, from the number `first` on, in which an operator reads that windows have ended, and how.
+
+    All of them have a key in common by which rows can be shared out; ends without one are not read.
+    """
+    leaves: list[_LeafDraft] = []
+    ended: list[EndedWindows] = []
+    common: frozenset[str] | None = None
+    for of in window_ends(facts.query, layout.program):
+        exact = frozenset(key for key, column in of.keys if of.changes.schema[column].type != DOUBLE)
+        both = exact if common is None else common & exact
+        if not both:
+            continue
+        common = both
+        part, names = _bare(of.changes)
+        keys = tuple((key, names[column]) for key, column in of.keys)
+        columns = tuple(dict.fromkeys((*(column for _, column in keys), names[of.change])))
+        occurrence = read_once(of.changes, of.time, facts, time)
+        layout.want((part, None), columns, occurrence.stream.schema.temporal)
+        ended.append(EndedWindows(first + len(leaves), keys, names[of.change]))
+        leaves.append(_LeafDraft((part, None), None, occurrence, columns))
+    return leaves, tuple(ended)
 
 
 def _is_joined_later(reading: Reading, layout: _Layout) -> bool:

@@ -201,6 +201,19 @@ PurgeMode = Literal["planned", "always", "off"]
 
 
 @dataclass(frozen=True, slots=True)
+class EndedWindows:
+    """Where an operator reads which windows have ended (rule R63): rows of a leaf, those whose `change` is an end.
+
+    `keys` pairs keys of its partitions with columns there: partitions with these keys have all their rows, once the
+    operator has read its events up to the end.
+    """
+
+    leaf: int
+    keys: tuple[tuple[str, str], ...]
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
 class OrderedStep:
     """An operator that gathers events in order, below the tree of its query.
 
@@ -209,7 +222,7 @@ class OrderedStep:
     events. `keeps` is what it keeps of them. With `encoded` it reads event runs instead of rows; they are then all of
     the same events. `purging`: where it frees what it keeps sooner than it has to. `judges`: its events may be results,
     of which nobody has looked yet whether its terms have a value. `growing`: keys that only grow from row
-    to row of partitions that agree in the others (rule R60).
+    to row of partitions that agree in the others (rule R60); `ended`: what tells that a value of them comes no more.
     """
 
     node: OrderedNode
@@ -220,15 +233,17 @@ class OrderedStep:
     purging: PurgeMode = "off"
     judges: bool = False
     growing: tuple[str, ...] = ()
+    ended: tuple[EndedWindows, ...] = ()
 
     @property
     def sharded_by(self) -> int | None:
-        """The position of the key whose hash shards the partitions. No double: equal doubles may have different
-        hashes.
+        """The position of the key whose hash shards the partitions, one that ended windows have, too. No double: equal
+        doubles may have different hashes.
         """
         reading = self.node.readings[0]
-        exact = (place for place, key in enumerate(reading.keys) if reading.input.schema[key].type != DOUBLE)
-        return next(exact, None)
+        exact = [place for place, key in enumerate(reading.keys) if reading.input.schema[key].type != DOUBLE]
+        told = [place for place in exact if all(reading.keys[place] in dict(ended.keys) for ended in self.ended)]
+        return next(iter(told or exact), None)
 
     @property
     def ordered_leaves(self) -> frozenset[int]:

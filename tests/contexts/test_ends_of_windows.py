@@ -186,7 +186,7 @@ def test_what_is_kept_of_windows_that_have_ended() -> None:
     keys = ("segment", "since")
     numbered = INSIDE.over(by=keys, order="time", number=tg.row_number())
     recent = INSIDE.over(by=keys, order="time", range=15, number=tg.count())
-    assert kept_after_windows(numbered) == 1
+    assert kept_after_windows(numbered) == 0
     assert kept_after_windows(recent) == 0
     pair = INSIDE.sequences("A B", by=keys, order="time", within=15)
     assert kept_after_windows(pair) == 0
@@ -241,7 +241,7 @@ def test_partitions_of_windows_are_explained(relation: Callable[[], tg.Relation]
 def test_the_line_says_what_a_windows_end_does_not_do() -> None:
     told = str(tg.program(Q=numbered(INSIDE, "segment", "since")).explain())
     assert (
-        "  per window  by since each window is a partition: it is let go as the next one has a row, but for rows\n"
+        "  per window  by since each window is a partition: it is let go as it ends, but for rows\n"
         "              that are still owed; its end cuts nothing off\n"
     ) in told
     told = str(tg.program(Q=numbered(INSIDE, "since")).explain())
@@ -254,4 +254,4 @@ def test_the_line_says_what_a_windows_end_does_not_do() -> None:
         "  per window  by since each window is a partition: its rows go by time, so long after they came as frames\n"
         "              reach; its end frees nothing sooner, and cuts nothing off\n"
     ) in told
-    assert "let go as the next one has a row" in str(tg.program(Q=framed(total=tg.stddev(INSIDE.car))).explain())
+    assert "let go as it ends" in str(tg.program(Q=framed(total=tg.stddev(INSIDE.car))).explain())

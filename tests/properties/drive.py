@@ -51,6 +51,7 @@ class Tally:
     attained: int = 0
     strata: int = 0
     lagged: int = 0
+    unfinished: int = 0
     joined: int = 0
     folded: int = 0
     optimised: int = 0
@@ -147,7 +148,8 @@ def check_rules(
                 for run in own:
                     _stay(run, new_rows, f"{component.streams} at step {number}", lean=lean)
             elif recursion is not None:
-                _recurse(own, recursion, new_rows, b, rng, tally, f"{component.streams} at step {number}", lean=lean)
+                where = f"{component.streams} at step {number}"
+                _recurse(own, recursion, new_rows, b, rng, tally, where, lean=lean, free=free)
             else:
                 for run in own:
                     where = f"{run.facts.query.name} at step {number}"
@@ -281,8 +283,11 @@ def _recurse(
     where: str,
     *,
     lean: bool,
+    free: random.Random | None,
 ) -> None:
-    """A recursive component: of the rows that would pass those of the least ranks, again and again (rule R20)."""
+    """A recursive component: of the rows that would pass those of the least ranks, again and again (rule R20). With
+    `free` it stops after some of these, where each stream promises one instant, and progress is less (rule R24).
+    """
     rank, limit = recursion.rank, None
     reached = component_progress(recursion, b)
     new = {
@@ -292,6 +297,9 @@ def _recurse(
     for run in runs:
         run.fresh = []
         _receive(run, new_rows, where, lean=lean)
+    most, strata = INF, 0
+    if free is not None and free.random() < 0.7 and all(len(p) == 1 and INF not in p.values() for p in new.values()):
+        most = free.choice((1, 2, 3))
     while True:
         candidates: list[tuple[_Run, int, Row]] = []
         for run in runs:
@@ -309,8 +317,15 @@ def _recurse(
                 run.fresh.append(row)
                 passed[run.facts.query.stream].append(row)
         tally.strata += 1
+        strata += 1
         for run in runs:
             _receive(run, passed, where, lean=lean)
+        if strata >= most:
+            tally.unfinished += 1
+            for run in runs:
+                below, name = rank.below(run.facts.query.stream, limit), run.facts.query.name
+                new[name] = {a: max(run.progress[a], min(p, below[a])) for a, p in new[name].items()}
+            break
     for run in runs:
         run.emitted += run.fresh
         run.progress = new[run.facts.query.name]

@@ -160,6 +160,14 @@ def _check_steps(
         if report.interleaved and together:
             raise Broken(f"{where}: slices interleave, although the rows keep the delay")
         _check_counts(report.counts, pushed, where)
+        while session._runner.state.is_unfinished:
+            tally.unfinished += 1
+            if rng.random() < 0.3:
+                check_results(session, facts, whole, f"{where}, unfinished")
+            if restarts and rng.random() < 0.3:
+                session.close()
+                session = begin()
+            report = session.step()
         _check_progress(session, facts, b, where)
         for name, rows in step.rows.items():
             arrived[name] += rows

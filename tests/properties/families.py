@@ -212,6 +212,7 @@ FAMILIES: dict[str, Family] = {
     "parts": Family(by_folding, make=random_parts_case, scripts=1),
     "parts-turns": Family(by_any_turns, make=random_parts_case, scripts=1),
     "lagging": Family(by_lagging_rules, STAGED),
+    "lagging-recursive": Family(by_lagging_rules, make=random_recursive_case, scripts=1),
     "turns": Family(by_any_turns, STAGED, scripts=1),
     "turns-kills": Family(by_any_turns, DECIDED, scripts=1),
     "scheduled": Family(by_schedule, STAGED, scripts=1),

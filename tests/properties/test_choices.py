@@ -41,7 +41,7 @@ from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.engines import options as run_options
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.engines.spark.eval import portions
+from tidegate.runtime.engines.spark.eval import ordered_shards, portions
 from tidegate.runtime.engines.spark.executor import SparkExecutor
 from tidegate.runtime.plan.lower import lower
 from tidegate.runtime.plan.placement import Limits
@@ -109,11 +109,15 @@ def test_results_on_workers_are_the_complete_ones_whatever_is_chosen(
     kind: str, shard: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuners: list[AnyChoice]
 ) -> None:
     met: Counter[str] = Counter()
-    portion_of = portions.portion_of
+    portion_of, operator_portion = portions.portion_of, ordered_shards._evaluate_portion
 
     def counted(*given: Any) -> pl.DataFrame:
         met["portion"] += 1
         return portion_of(*given)
+
+    def counted_too(*given: Any) -> list[str]:
+        met["operator's portion"] += 1
+        return operator_portion(*given)
 
     def rewritten(executor: SparkExecutor, batch: Batch, rewrites: Sequence[Rewrite]) -> list[tuple[Segment, ...]]:
         there = {
@@ -126,6 +130,7 @@ def test_results_on_workers_are_the_complete_ones_whatever_is_chosen(
         return [done[number] for number in range(len(rewrites))]
 
     monkeypatch.setattr(portions, "portion_of", counted)
+    monkeypatch.setattr(ordered_shards, "_evaluate_portion", counted_too)
     monkeypatch.setattr(SparkExecutor, "rewrite", rewritten)
 
     def run(
@@ -147,7 +152,8 @@ def test_results_on_workers_are_the_complete_ones_whatever_is_chosen(
         begun.run.close()
         return reports
 
-    wanted = {"driver", "workers", "sharded", *{"relations": ["portion"], "folds": ["collected"]}.get(kind, [])}
+    also = {"relations": "portion", "situations": "operator's portion", "folds": "collected"}
+    wanted = {"driver", "workers", "sharded", *([also[kind]] if kind in also else [])}
     for number in range(MOST):
         for report in check(run, MAKES[kind], 1000 * shard + 100 * number, tmp_path / str(number)):
             met.update(report.places.values())

@@ -7,6 +7,7 @@ import pytest
 from tests.properties.families import FAMILIES, seeds
 from tests.shards import shards
 from tests.strategies.recursive import random_recursive_case
+from tests.thresholds import THRESHOLDS, small
 from tidegate.algebra.nodes import Group, Join, Node, children, occurrences
 from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.components import components
@@ -30,6 +31,28 @@ def test_many_recursive_programs(family: str, cases: range, shard: int) -> None:
     for seed in cases[shard::SHARDS]:
         failure = FAMILIES[family].run(seed)
         assert failure is None, failure
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_batches_that_end_after_a_few_strata_yield_the_complete_result(most: int) -> None:
+    """After each batch rows are those that its progress makes final, also for who begins with a checkpoint then."""
+    (threshold,) = (one for one in THRESHOLDS if one.name == "MOST_STEPS")
+    tally = FAMILIES["recursive-embedded"].tally
+    before = tally.unfinished
+    with small(threshold, most):
+        for seed in seeds(60):
+            failure = FAMILIES["recursive-embedded"].run(seed)
+            assert failure is None, failure
+    assert tally.unfinished - before > 10
+
+
+def test_strata_may_be_left_for_the_next_increment_by_the_rules() -> None:
+    family = FAMILIES["lagging-recursive"]
+    before = family.tally.unfinished
+    for seed in seeds(120):
+        failure = family.run(seed)
+        assert failure is None, failure
+    assert family.tally.unfinished - before > 40
 
 
 def test_recursions_go_through_negation_and_aggregation_and_several_streams() -> None:

@@ -154,7 +154,7 @@ def test_a_shard_that_took_longer_than_the_mean_is_divided(
     seconds: list[tuple[float, float]], portions: dict[tuple[str, int], int]
 ) -> None:
     loads = Loads()
-    assert loads.learn([told("Q", shard, *took) for shard, took in enumerate(seconds)], 4) == []
+    assert loads.learn([told("Q", shard, *took) for shard, took in enumerate(seconds)], {"Q": 4}) == []
     assert loads.portions(["Q"], 4) == portions
     assert loads.portions(["Other"], 4) == {}
 
@@ -162,7 +162,7 @@ def test_a_shard_that_took_longer_than_the_mean_is_divided(
 def test_queries_that_balance_each_other_are_not_divided() -> None:
     loads = Loads()
     for query, seconds in (("One", (4, 0)), ("Two", (0, 2)), ("Three", (0, 2))):
-        loads.learn([told(query, shard, 0, took) for shard, took in enumerate(seconds)], 2)
+        loads.learn([told(query, shard, 0, took) for shard, took in enumerate(seconds)], {query: 2})
     assert loads.portions(["One", "Two", "Three"], 2) == {}
     assert loads.portions(["One"], 2) == {("One", 0): 2}
 
@@ -172,17 +172,17 @@ def test_portions_are_measured_together_and_only_where_all_are() -> None:
     whole = [told("Q", 0, 1, 8), told("Q", 1, 0, 1)]
     divided = [told("Q", 0, 1, 3, 3), told("Q", 0, 2, 2, 3), told("Q", 0, 1, 3, 3), told("Q", 1, 0, 1)]
     other = {"query": "Q", "rows": 1}
-    assert loads.learn([*whole, other], 2) == [other]
+    assert loads.learn([*whole, other], {"Q": 2}) == [other]
     first = loads.portions(["Q"], 2)
     assert first
     for lost in range(len(divided)):  # by a worker that did this for the first time
         again = Loads()
-        again.learn(whole, 2)
-        again.learn([one for number, one in enumerate(divided) if number != lost], 2)
+        again.learn(whole, {"Q": 2})
+        again.learn([one for number, one in enumerate(divided) if number != lost], {"Q": 2})
         assert again._of == loads._of
-    loads.learn(divided, 2)
+    loads.learn(divided, {"Q": 2})
     assert (loads._of["Q"][0].read, loads._of["Q"][0].evaluated) == (2, 8)
-    loads.learn([told("Q", 0, 0, 1), told("Q", 1, 0, 1)], 2)
+    loads.learn([told("Q", 0, 0, 1), told("Q", 1, 0, 1)], {"Q": 2})
     assert loads.portions(["Q"], 2) == {}
 
 
@@ -191,7 +191,7 @@ def test_what_cannot_be_divided_is_no_choice() -> None:
     jobs: Any = [SimpleNamespace(query=query) for query in tg.program(Q=joined, R=united).explain().lowered().queries]
     loads, tuner = Loads(), Tuner()
     for job in jobs:
-        loads.learn([told(job.query.name, shard, 0, 8 * (shard == 2)) for shard in range(4)], 4)
+        loads.learn([told(job.query.name, shard, 0, 8 * (shard == 2)) for shard in range(4)], {job.query.name: 4})
     assert portions._chosen(jobs, 4, loads, tuner) == {("Q", 2): 2}
     assert list(map(str, tuner.choices)) == ["Q, shard 2: 2 portions (it took 16 s, the mean is 4 s)"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import runpy
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -192,6 +193,96 @@ def test_a_recursion_of_many_steps_says_how_far_it_is(drive: Drive, monkeypatch:
         run.advance("Start", t=32)
         run.step()  # of few steps nothing is said
         assert len(run.new("R")) == 2
+
+
+def chain() -> tg.Program:
+    """Each row leads to one a tick later, and results of their own are counted of them."""
+    start = tg.stream("Start", "t bigint", progress="t")
+    r = tg.result("R", "t bigint", progress="t")
+    counted = r.group_by(end=tg.ceil(r.t, 10)).agg(n=tg.count())
+    return tg.program(tg.query(r, start), tg.query(r, r.select(t=r.t + 1).distinct()), Counted=counted)
+
+
+def test_a_batch_ends_with_so_many_steps_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row far ahead moves progress beyond what could ever be evaluated in one batch."""
+    monkeypatch.setattr("tidegate.runtime.batch.increments.MOST_STEPS", 10)
+    with testing.drive(chain()) as run:
+        run.add("Start", [(5,)])
+        run.advance("Start", t=10**13)
+        for reached in (14, 24, 34):
+            with pytest.warns(tg.RunWarning) as told:
+                run.step()
+            (said,) = [str(one.message) for one in told if "TG445" in str(one.message)]
+            assert said.startswith("TG445 R: the recursion has taken 10 steps in this batch, and goes on in the next")
+            assert f"R.t has come to {reached}, and later batches go on to 10000000000000" in said
+            assert len(run.new("R")) == 10
+        assert sorted((row["end"], row["n"]) for row in run.results("Counted")) == [(10, 6), (20, 10), (30, 10)]
+
+
+@pytest.mark.parametrize("drive", ENGINES[1:3], indirect=True)
+def test_on_spark_batches_follow_until_no_step_is_left(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of the test waits until Spark finds nothing to do. Each batch but the last says how far it has come."""
+    monkeypatch.setattr("tidegate.runtime.batch.increments.MOST_STEPS", 3)
+    with drive(chain()) as run:
+        run.add("Start", [(5,)])
+        run.advance("Start", t=11)
+        with pytest.warns(tg.RunWarning) as told:
+            run.step()
+        said = [str(one.message) for one in told if "TG445" in str(one.message)]
+        reached = [re.findall(r"R\.t has come to (\d+), and later batches go on to 11", text) for text in said]
+        assert reached == [["7"], ["10"]]
+        assert sorted(row["t"] for row in run.results("R")) == list(range(5, 13))
+        assert [(row["end"], row["n"]) for row in run.results("Counted")] == [(10, 6)]
+
+
+@pytest.mark.filterwarnings("ignore:TG445")
+def test_whoever_processes_what_is_there_waits_for_the_last_step(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As before there was a limit; and a session that begins with a checkpoint knows that something is left."""
+    monkeypatch.setattr("tidegate.runtime.batch.increments.MOST_STEPS", 10)
+    with chain().session(checkpoint=tmp_path) as session:
+        session.push("Start", [(5,)])
+        session.advance("Start", {"t": 40})
+        report = session.step()
+        assert sum(report.results.values()) == 11
+        assert [session.due] == [True]
+        assert "a batch takes so many steps of a recursion, and the next one goes on" in str(session.why("R"))
+    with chain().session(checkpoint=tmp_path) as session:
+        assert [session.due] == [True]
+        assert [sum(report.results.values()) for report in session.process()] == [11, 11, 8]
+        assert [session.due] == [False]
+        assert len(session.results("R")) == 37  # from 5 on, and one that follows on that at 40
+        session.push("Start", [])
+        assert [sum(report.results.values()) for report in session.process()] == [0]
+
+
+def test_a_recursion_of_ended_inputs_takes_all_its_steps_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be no next batch."""
+    monkeypatch.setattr("tidegate.runtime.batch.increments.MOST_STEPS", 3)
+    start = tg.stream("Start", "t bigint", progress="t")
+    r = tg.result("R", "t bigint", progress="t")
+    program = tg.program(tg.query(r, start), tg.query(r, r.where(r.t < 30).select(t=r.t + 1).distinct()))
+    with program.session() as session:
+        session.push("Start", [(5,)])
+        session.finish()
+        session.step()
+        assert len(session.results("R")) == 26
+        assert [session.due] == [False]
+
+
+def test_a_recursion_with_two_promised_instants_takes_all_its_steps_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows below a rank some would be beyond what is final then."""
+    monkeypatch.setattr("tidegate.runtime.batch.increments.MOST_STEPS", 3)
+    start = tg.stream("Start", "t bigint, u bigint", progress=("t", "u"))
+    r = tg.result("R", "t bigint, u bigint", progress=("t", "u"))
+    program = tg.program(tg.query(r, start), tg.query(r, r.where(r.t < 30).select(t=r.t + 1, u=r.u + 1)))
+    with program.session() as session:
+        session.push("Start", [(5, 7)])
+        session.advance("Start", {"t": 100, "u": 100})
+        session.step()
+        assert len(session.results("R")) == 26
+        assert [session.due] == [False]
 
 
 def test_a_recursion_that_multiplies_in_every_other_step_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,26 @@ def test_once_reads_what_is_there_and_goes_on_the_next_time(place: Path, argumen
     assert results(place) == [2, 2, 3]
 
 
+RECURSION = """
+import tidegate as tg
+events = tg.stream("E", "n bigint, t bigint", progress="t")
+later = tg.result("Later", "t bigint", progress="t")
+after = later.select(t=later.t + 1).distinct()
+program = tg.program(tg.query(later, events.select(t=events.t)), tg.query(later, after))
+"""
+
+
+@pytest.mark.filterwarnings("ignore:TG445")
+def test_once_takes_all_steps_of_a_recursion(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch takes ten of them."""
+    monkeypatch.setattr("tidegate.runtime.batch.increments.MOST_STEPS", 10)
+    (place / "program.py").write_text(RECURSION + DEPLOYED.replace("Large", "Later"))
+    pl.DataFrame({"n": [1, 1], "t": [5, 30]}).write_parquet(place / "in" / "1.parquet")
+    assert main(["start", "program.py", "--once"]) == 0
+    found = [row for path in place.glob("out/*.parquet") for row in pl.read_parquet(path)["t"].to_list()]
+    assert sorted({*found}) == list(range(5, 31))
+
+
 def test_what_it_did_is_said_in_the_end(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["start", "program.py", "--once"]) == 0
     said = capsys.readouterr().err.splitlines()

@@ -106,8 +106,8 @@ GROUP = Group(
         bug(
             "a query is divided whatever the others take",
             TASKS,
-            "return [sum(of[shard].seconds for of in known) for shard in range(shards)]",
-            "return [max((of[shard].seconds for of in known), default=0.0) for shard in range(shards)]",
+            "return [sum(of[shard].seconds for of in known.values()) for shard in range(shards)]",
+            "return [max((of[shard].seconds for of in known.values()), default=0.0) for shard in range(shards)]",
         ),
     ),
 )

@@ -11,7 +11,7 @@ EXECUTOR = "runtime/engines/embedded/executor.py"
 
 GROUP = Group(
     "recursion",
-    ("tests/properties/test_recursive.py", "tests/properties/test_endless.py"),
+    ("tests/properties/test_recursive.py", "tests/properties/test_endless.py", "tests/runtime/test_recursion.py"),
     (
         bug(
             "all candidates pass at once, by the rules",
@@ -123,7 +123,51 @@ GROUP = Group(
             "    implied: list[Term] = []\n",
         ),
         bug("a recursion says at each step how far it is", INCREMENTS, "told *= 10", "told += 1"),
-        bug("a recursion of many steps says nothing", INCREMENTS, "if steps == told:", "if False:"),
+        bug("a recursion of many steps says nothing", INCREMENTS, "if steps == told or stops:", "if False:"),
+        bug(
+            "a batch that leaves strata to the next promises all that it could",
+            INCREMENTS,
+            "min(new[query.name][a], reached[a])",
+            "new[query.name][a]",
+            required=True,
+        ),
+        bug(
+            "a batch that leaves strata to the next promises a tick of these",
+            INCREMENTS,
+            "min(new[query.name][a], reached[a])",
+            "min(new[query.name][a], reached[a] + 1)",
+            required=True,
+        ),
+        bug(
+            "strata are left to the next batch where several instants are promised",
+            INCREMENTS,
+            "may_stop = not finished and all(len(p) == 1 for p in new.values())",
+            "may_stop = not finished",
+        ),
+        bug(
+            "strata are left to the next batch where there may be none",
+            INCREMENTS,
+            "may_stop = not finished and all",
+            "may_stop = all",
+        ),
+        bug(
+            "a batch takes all strata, however many",
+            INCREMENTS,
+            "stops = may_stop and steps >= MOST_STEPS",
+            "stops = False",
+        ),
+        bug(
+            "nobody goes on with what a batch has left",
+            "runtime/batch/state.py",
+            "return any(skipped.because == scheduler.UNFINISHED for skipped in self.skipped.values())",
+            "return False",
+        ),
+        bug(
+            "a service that ends with what is there leaves steps of a recursion",
+            "runtime/cli/operation.py",
+            "if not (session.waiting_files() or session._runner.state.is_unfinished):",
+            "if not session.waiting_files():",
+        ),
         bug(
             "progress of a component starts from below",
             RECURSION,

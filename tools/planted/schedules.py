@@ -45,8 +45,8 @@ GROUP = Group(
         bug(
             "a query without a turn is taken to have progressed",
             INCREMENTS,
-            "        self.skipped = scheduler.skipped\n",
-            "        self.skipped = scheduler.skipped\n"
+            "        self.skipped = {**scheduler.skipped, **here}\n",
+            "        self.skipped = {**scheduler.skipped, **here}\n"
             "        for level in self.plan.levels():\n"
             "            self.progress.queries |= reach(self.plan, level, self.progress)\n",
         ),

@@ -48,13 +48,13 @@ GROUP = Group(
         bug(
             "files that are left wait for others",
             RUN,
-            "                if due or self.selection.is_left(self.setup.directories):\n",
+            "                if due or self._is_left():\n",
             "                if due:\n",
         ),
         bug(
             "files that are there at the start wait for others",
             RUN,
-            "due or self.calls.are_waiting() or self.selection.is_left(self.setup.directories)\n",
+            "due or self.calls.are_waiting() or self._is_left()\n",
             "due or self.calls.are_waiting()\n",
         ),
         bug(

@@ -113,14 +113,15 @@ class SessionBatches:
         return report
 
     def process(self, display: LiveDisplay) -> Reports:
-        """Batches until nothing pushed and no unread file is left; at least one."""
+        """Batches until nothing pushed and no unread file is left, and no recursion goes on; at least one."""
         reports: deque[BatchReport] = deque(maxlen=KEPT_REPORTS)
         fresh: UnreadFiles = {}
         while True:
             if self.polling.is_due(fresh):
                 self.check_open()
                 fresh = self.polling.look()
-                if reports and not (any(fresh.values()) or self.given.pushed):
+                goes_on = any(fresh.values()) or self.given.pushed or self.runner.state.is_unfinished
+                if reports and not goes_on:
                     return Reports(reports)
             reports.append(self.step(fresh, ahead=True))
             display.after(reports[-1])

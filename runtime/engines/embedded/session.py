@@ -245,7 +245,7 @@ class Session:
         return self._batches.step(self._batches.unread(), ahead=False)
 
     def process(self, *, progress: bool | None = None) -> Reports:
-        """Batches until nothing pushed and no unread file is left; at least one.
+        """Batches until nothing pushed and no unread file is left, and no recursion goes on; at least one.
 
         Gives the reports of the last `KEPT_REPORTS` (100) of them; `on_batch` sees every one. `progress` shows them
         while they run; None: on a terminal and in a notebook.
@@ -312,8 +312,8 @@ class Session:
 
     @property
     def due(self) -> bool:
-        """Whether a batch may have something to do: rows were pushed or progress told, files are waiting, or a source
-        or schedule goes by the clock.
+        """Whether a batch may have something to do: rows were pushed or progress told, files are waiting, a recursion
+        goes on, or a source or schedule goes by the clock.
 
         Examples:
             >>> session = program.session()
@@ -324,7 +324,8 @@ class Session:
             >>> session.due
             False
         """
-        return bool(self._input) or self._setup.follows_clock or self.waiting_files() > 0
+        goes_on = self._setup.follows_clock or self._runner.state.is_unfinished
+        return bool(self._input) or goes_on or self.waiting_files() > 0
 
     def table(self, name: str) -> ResultTable:
         """All results of a stream so far, as users see them; for streams whose sink is memory or a directory.

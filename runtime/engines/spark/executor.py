@@ -37,8 +37,7 @@ from tidegate.runtime.engines.spark.eval.increment import (
 )
 from tidegate.runtime.engines.spark.eval.lying import stored_shards
 from tidegate.runtime.engines.spark.eval.names import col
-from tidegate.runtime.engines.spark.eval.ordered_shards import evaluate_ordered, ordered_tasks
-from tidegate.runtime.engines.spark.eval.portions import Loads, shard_tasks
+from tidegate.runtime.engines.spark.eval.portions import Loads, operator_tasks, shard_tasks
 from tidegate.runtime.engines.spark.eval.shards import ShardJob
 from tidegate.runtime.engines.spark.failures import read_summaries
 from tidegate.runtime.engines.spark.input.locations import literal
@@ -115,13 +114,14 @@ class SparkExecutor:
     """Names this start of the program: by it workers know what they hold."""
     _tried: set[str] = field(init=False, default_factory=set)
     """Steps that workers have done."""
-    _loads: Loads = field(init=False, default_factory=Loads)
+    _loads: Loads = field(init=False)
     statics: Mapping[str, DataFrame] = field(init=False)
 
     def __post_init__(self) -> None:
         with described(self.spark, "start: what static tables hold"):  # Spark reads a file's columns in a job
             self.statics = {name: self.spark.read.parquet(literal(path)) for name, path in self.static_paths.items()}
         self.parallelism = max(1, self.spark.sparkContext.defaultParallelism)
+        self._loads = Loads(self.parallelism)
         self.partitions = self._set_partitions = int(self.spark.conf.get(SHUFFLE_PARTITIONS) or 1)
 
     @property
@@ -345,10 +345,13 @@ class SparkExecutor:
         ordered = [job for job in sharded if job.query.ordered is not None]
         relational = [job for job in sharded if job.query.ordered is None]
         tasks: list[Tasks] = []
+        shards = {job.query.name: self.parallelism for job in relational}
         if relational:
             tasks += self._sharded(batch, relational)
         if ordered:
-            tasks.append(self._operators(batch, ordered, max(ways[id(job)].tasks for job in ordered)))
+            shares = max(ways[id(job)].tasks for job in ordered)
+            tasks += self._operators(batch, ordered, shares)
+            shards |= {job.query.name: shares for job in ordered}
         names = ", ".join(job.query.name for job in (*jobs, *sharded))
         with described(self.spark, f"batch {batch.seq}: {'increments' if ',' in names else 'increment'} of {names}"):
             if stored:  # all in one job
@@ -358,7 +361,7 @@ class SparkExecutor:
                 summaries = run_tasks(self.spark, tasks)
         by_query: dict[str, list[Mapping[str, Any]]] = {job.query.name: [] for job in (*jobs, *sharded)}
         compared: Counter[str] = Counter()
-        for summary in self._loads.learn(summaries, self.parallelism):
+        for summary in self._loads.learn(summaries, shards):
             if summary.get("interleaved"):
                 raise InterleavedRuns
             if "pairs" in summary:
@@ -380,12 +383,11 @@ class SparkExecutor:
         groups = [[_shard_job(job, written) for job in some] for some in self._groups(jobs)]
         return shard_tasks(self.target(batch), groups, self.parallelism, self._loads, self.tuner)
 
-    def _operators(self, batch: Batch, jobs: Sequence[Job], shards: int) -> Tasks:
-        """A task per share of the partitions."""
+    def _operators(self, batch: Batch, jobs: Sequence[Job], shards: int) -> list[Tasks]:
+        """A task per share of the partitions, or several for one that took long."""
         shard_jobs = [_shard_job(job, self.local.written) for job in jobs]
         states, closing = [job.state for job in jobs], [job.close_at for job in jobs]
-        work, own = ordered_tasks(shard_jobs, states, closing, shards)
-        return Tasks(partial(evaluate_ordered, self.target(batch), work, shards), own)
+        return operator_tasks(self.target(batch), shard_jobs, states, closing, shards, self._loads, self.tuner)
 
     def _groups(self, jobs: Sequence[Job]) -> list[list[Job]]:
         """Increments that a task evaluates together, so that what it holds stays within `shard_bytes`."""

@@ -114,7 +114,7 @@ class SparkRun:
         due = self.by_clock or not self.setup.streams
         if not planned:  # else that batch may do it, and what is left then is seen after it
             self.calls.plan(frozenset(self.columns))
-            due = due or self.calls.are_waiting() or self.selection.is_left(self.setup.directories)
+            due = due or self.calls.are_waiting() or self._is_left()
         if wakes and due:
             self.wake_ups.wake()
         elif wakes and not planned and not self.selection.lasts:  # no batch says it
@@ -126,14 +126,14 @@ class SparkRun:
         self.watching = Watcher(self.look, is_active)
 
     def look(self, clock: bool = False) -> None:
-        """Has Spark run a batch if there are files to read, or if the `clock` may have gone on."""
+        """Has Spark run a batch if there is something for one, or if the `clock` may have gone on."""
         with self.batching:
             if self.wake_ups.waiting:
                 return
             try:
                 self.setup.unread()
                 self.notices.looked()
-                due = self.selection.is_left(self.setup.directories) or (clock and self.by_clock)
+                due = self._is_left() or (clock and self.by_clock)
                 if not due and not self.calls.are_waiting():
                     self.notices.waited(self.runner.state.progress.bounds(self.setup.plan))
             except (TidegateError, RunWarning):  # the batch looks as well, and the query ends with what it finds
@@ -163,7 +163,7 @@ class SparkRun:
                 self.wake_ups.begun()
                 skipped = self._micro_batch(frame, spark_batch, clock)
                 due = self.calls.plan(frozenset(self.columns)) or (skipped and self.calls.are_waiting())
-                if due or self.selection.is_left(self.setup.directories):
+                if due or self._is_left():
                     self.wake_ups.wake()
         except Exception as error:
             self.error = error if isinstance(error, TidegateError) else None
@@ -203,10 +203,14 @@ class SparkRun:
         return False
 
     def _goes_on(self, began: float) -> bool:
-        """Whether files that are left make another batch at once. Rows that Spark reads come with its own batches."""
+        """Whether what is left makes another batch at once. Rows that Spark reads come with its own batches."""
         if self.columns or self.stopping or time.monotonic() - began >= AT_ONCE:
             return False
-        return self.selection.is_left(self.setup.directories)
+        return self._is_left()
+
+    def _is_left(self) -> bool:
+        """Whether there is something for another batch: files, or a recursion that goes on."""
+        return self.selection.is_left(self.setup.directories) or self.runner.state.is_unfinished
 
     def _batch(self, offer: Offer, spark_batch: SparkBatch, clock: int, stored: Sequence[Mapping[str, Any]]) -> None:
         """A batch of ours: of what Spark offers with what workers `stored` of it, and of files."""

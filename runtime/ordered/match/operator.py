@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Final, Self, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -130,6 +131,11 @@ class CompiledPattern:
         """The number of definitions."""
         return len(self.definitions) + len(self.intervals)
 
+    def usable(self, closed: ClosedSituations, after: int) -> ClosedSituations:
+        """The situations among these that the window lets take part in a match that is detected after an instant."""
+        within = self.pattern.within
+        return closed if within == NONE else closed.where(closed.ts > after - within)
+
     def left(self, situations: Situations, until: int) -> tuple[Situations, Int64Array]:
         """The situations that stay once all matches up to `until` are found, and the next instant to read each
         partition.
@@ -208,7 +214,8 @@ class MatchOperator(SituationsOperator):
 
     `states` are what is held of the partitions; an increment changes them only once it is settled, by the `change` that
     it made of some. `order` is what the search for matches goes by, `steps` the pattern in that order. Neither has a
-    part in what is found.
+    part in what is found. With `since`, the next increment yields only the matches that are detected after that
+    instant. `search_seconds` is what the last search took.
     """
 
     matching: CompiledPattern
@@ -217,6 +224,8 @@ class MatchOperator(SituationsOperator):
     order: MatchOrder
     steps: PlannedSearch
     change: StateChange | None = None
+    since: Extended | None = None
+    search_seconds: float = field(default=0.0, compare=False)
 
     @classmethod
     def start(cls, ordered: OrderedStep) -> MatchOperator:
@@ -240,14 +249,19 @@ class MatchOperator(SituationsOperator):
         before = states.extract(located.partitions)
         derivation, runs, reads = self.derivation.read(located.events, before.runs, close_at)
         closed = _closed(derivation, reads, given, located.other_rows)
+        first = low if self.since is None else max(low, ticks(self.since))
+        if first > low:
+            closed = matching.usable(closed, first)
         every = _all_runs(derivation, runs, matching.count)
         situations = arrange(before.kept, closed, every, len(located.partitions))
         number = np.concatenate([before.number, closed.run, every.number.ravel()])[situations.origin]
-        triggers = find_triggers(situations, matching.from_start, matching.from_end, low, high)
+        began = time.perf_counter()
+        triggers = find_triggers(situations, matching.from_start, matching.from_end, first, high)
         found = Found(
             PartitionKeys(states.partitions, located.partitions), derivation, reads, given, situations, number
         )
-        rows, matches = self.detected(found, triggers, low, high)
+        rows, matches = self.detected(found, triggers, first, high)
+        search_seconds = time.perf_counter() - began
         kept, look = matching.left(situations, high)
         change = StateChange(
             before,
@@ -261,8 +275,21 @@ class MatchOperator(SituationsOperator):
         order = self.order.after(situations, matching.definition, matches)
         same = order.order is self.order.order or np.array_equal(order.order, self.order.order)
         steps = self.steps if same else self.planned(matching.pattern, order.order)
-        now = replace(self, derivation=derivation, states=states, order=order, steps=steps, change=change)
+        now = replace(
+            self,
+            derivation=derivation,
+            states=states,
+            order=order,
+            steps=steps,
+            change=change,
+            since=None,
+            search_seconds=search_seconds,
+        )
         return now, rows
+
+    def finding_after(self, instant: Extended) -> Self:
+        """A match is detected at one instant, which is of itself and not of the increments that there are."""
+        return replace(self, since=instant)
 
     @staticmethod
     def planned(pattern: Pattern, order: Int64Array) -> PlannedSearch:
@@ -290,7 +317,7 @@ class MatchOperator(SituationsOperator):
         matching = self.matching
         derivation = Derivation.start(matching.definitions, matching.leaves, matching.encoded)
         states = derivation.states(self.states.partitions.schema, matching.count)
-        return replace(self, derivation=derivation, states=states, change=None)
+        return replace(self, derivation=derivation, states=states, change=None, since=None)
 
     def _interval_rows(self, rows: Sequence[Rows]) -> dict[int, IntervalRows]:
         first = len(self.matching.definitions)

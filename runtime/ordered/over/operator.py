@@ -63,11 +63,12 @@ class OverOperator(KeptRowsOperator):
         if is_of_last_rows(self.node) and (made := of_last_rows(self.node, state, rows)) is not None:
             first, then, result = made
             return replace(self, made=(first, then)), result
-        before, places, block = self._behind(state, rows, reached)
+        ended = [as_frame(keys) for keys in events[1:]]
+        before, places, block = self._behind(state, rows, reached, ended)
         if self.node.needs_order and (tie := first_tie(block.offsets, block.time)) >= 0:
             if self.node.merges_equal:
                 rows = rows.unique(maintain_order=True)
-                before, places, block = self._behind(state, rows, reached)
+                before, places, block = self._behind(state, rows, reached, ended)
                 tie = first_tie(block.offsets, block.time)
             if tie >= 0:
                 (reading,) = self.node.readings
@@ -82,15 +83,17 @@ class OverOperator(KeptRowsOperator):
         kept = _without_undercut(self.node, values, left, reached).over(values)
         return replace(self, made=(before, kept)), result
 
-    def _behind(self, state: KeptRows, rows: pl.DataFrame, reached: int) -> tuple[KeptExtract, Int64Array, Block]:
+    def _behind(
+        self, state: KeptRows, rows: pl.DataFrame, reached: int, ended: Sequence[pl.DataFrame]
+    ) -> tuple[KeptExtract, Int64Array, Block]:
         """What is kept of the partitions of a step, the places of the rows among these, and both together."""
-        partitions, places = state.read_by(rows, reached)
+        partitions, places = state.read_by(rows, reached, ended)
         before = state.extract(partitions)
         return before, places, _block(self.node, before, rows, places)
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         if self.node.merges_equal:
-            events = [as_frame(events[0]).unique(maintain_order=True)]
+            events = [as_frame(events[0]).unique(maintain_order=True), *events[1:]]
         return super(OverOperator, self).untied(events)
 
     def noting(self, noted: list[SetAside] | None) -> OverOperator:

@@ -82,7 +82,9 @@ class SearchedRows(KeptRows):
         self.width, self.threads = width, RowArrays({str(place): pl.Int64() for place in range(width)})
 
     def emptied(self) -> SearchedRows:
-        return SearchedRows(self.partitions.schema, self.table, self.columns, self.width).follow(self.growing)
+        return SearchedRows(self.partitions.schema, self.table, self.columns, self.width).follow(
+            self.growing, self.ending
+        )
 
     def room(self, partitions: int) -> None:
         super().room(partitions)

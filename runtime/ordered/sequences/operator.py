@@ -68,7 +68,7 @@ class SequencesOperator(KeptRowsOperator):
         rows, state = as_frame(events[0]), self.settled()
         state.ready()
         numbers = state.partitions.assign(rows)
-        partitions = state.touched([numbers], ticks(until))
+        partitions = state.touched([numbers], ticks(until), [as_frame(keys) for keys in events[1:]])
         compiled, added = compiled_search(self.node), None
         if compiled is not None and not state.followed.any():
             assert isinstance(state, SearchedRows)

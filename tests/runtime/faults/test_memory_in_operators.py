@@ -33,6 +33,7 @@ from tests.runtime.inline_workers import InlineRun, Workers
 from tests.shards import cases
 from tidegate.algebra.errors import TidegateError
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.engines.spark.eval.portions import Loads
 from tidegate.runtime.engines.spark.failures import read_summaries
 from tidegate.runtime.engines.spark.tasks import running
 from tidegate.runtime.state.checkpoint import inspect
@@ -64,6 +65,8 @@ ORDERED: Final = (
 )
 #: Those of them that `make test` asks.
 QUICK: Final = ("operators of one's own", "row pattern", "rows around rows", "windows of rows")
+#: Of those, what one share finds is found in portions by tasks of Spark's workers.
+DIVIDED: Final = ("event runs", "pattern")
 #: How often memory is refused in a test, and how many tests there are.
 TIMES, SHARDS = 3, 16
 
@@ -221,6 +224,8 @@ def run_of(one: Scenario, workers: Workers, place: Path, files: Path) -> InlineR
 )
 def test_any_line_of_a_task(name: str, files: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, rng = scenario(name), random.Random(f"{name} {files}")
+    if name in DIVIDED:
+        monkeypatch.setattr(Loads, "portions", lambda self, queries, shards: {(query, 0): 2 for query in queries})
     write_files(one, tmp_path, range(4))
     counting = Refused(monkeypatch, tasks=2, choose=lambda number: number % 2, files=FILES[files])
     run_of(one, counting, tmp_path / "counted", tmp_path).all()

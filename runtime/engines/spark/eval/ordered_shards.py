@@ -1,17 +1,23 @@
 """Ordered operators shard by shard: a task has the operator of a share of the partitions, with the state of that
 share.
+
+What takes long to find in a share is shared out by instants. A portion has the rows that are complete after one
+instant and up to another: its task begins with the state that the share's task begins with, reads what comes up to
+the later of the two instants, and writes no state.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import polars as pl
 import pyarrow as pa
 
-from tidegate.algebra.time import INF
-from tidegate.runtime.engines.spark.eval.shards import ShardJob, read_shares
+from tidegate.algebra.time import INF, Extended
+from tidegate.runtime.engines.spark.eval.shards import ShardJob, load_line, read_shares
 from tidegate.runtime.engines.spark.tasks.held import HeldOperator
 from tidegate.runtime.engines.spark.workers import WriteTarget, store_rows
 from tidegate.runtime.eval.increment import increment, joined_leaves
@@ -41,11 +47,23 @@ class OrderedJob:
     close_at: int | None
 
 
+#: Of a share of an operator, the instants up to which portions of its rows go; the share's own task has those after the
+#: last of them.
+Cuts = Sequence[int]
+
+
 def ordered_tasks(
-    jobs: Sequence[ShardJob], states: Sequence[OperatorFiles | None], close_at: Sequence[int | None], shards: int
-) -> tuple[list[OrderedJob], list[Json]]:
-    """Increments of operators as all tasks need them, and what is each task's own: its shard, and of each operator the
-    part of its state that is this shard's.
+    jobs: Sequence[ShardJob],
+    states: Sequence[OperatorFiles | None],
+    close_at: Sequence[int | None],
+    shards: int,
+    cuts: Mapping[tuple[str, int], Cuts],
+) -> tuple[list[OrderedJob], list[Json], list[Json]]:
+    """Increments of operators as all tasks need them, and what is each task's own: first of shares, then of portions.
+
+    A share has its number, and of each operator the part of its state that is this share's and the instants at which
+    its rows are cut. A portion has the numbers of the operator, the share and the portion, that part, and those
+    instants. `cuts` are by query and share.
     """
     whole: list[OrderedJob] = []
     parts: list[list[Json]] = []
@@ -53,20 +71,45 @@ def ordered_tasks(
         found = None if state is None else plain_parts_of(job.query.name, state, shards)
         whole.append(OrderedJob(job, None if found is not None else state, close))
         parts.append([None] * shards if found is None else found)
-    return whole, [[shard, [of_job[shard] for of_job in parts]] for shard in range(shards)]
+    shares: list[Json] = []
+    portions: list[Json] = []
+    names = [job.query.name for job in jobs]
+    # Those that take longest begin first.
+    for shard in sorted(range(shards), key=lambda shard: not any((name, shard) in cuts for name in names)):
+        at = [list(cuts.get((name, shard), ())) for name in names]
+        shares.append([shard, [of_job[shard] for of_job in parts], at])
+        for number, some in enumerate(at):
+            portions += [[number, shard, portion, parts[number][shard], some] for portion in range(len(some))]
+    return whole, shares, portions
 
 
 def evaluate_ordered(target: WriteTarget, jobs: Sequence[OrderedJob], shards: int, own: Json) -> Iterator[str]:
     """A task: the new rows of each operator's share, stored, and what it keeps from now on.
 
-    `own` is as in `ordered_tasks`.
+    `own` is that of a share in `ordered_tasks`.
     """
-    shard, parts = own
-    for job, part in zip(jobs, parts, strict=True):
+    shard, parts, cuts = own
+    for job, part, at in zip(jobs, parts, cuts, strict=True):
         try:
-            yield from _evaluate(target, job, part, shard, shards)
+            yield from _evaluate(target, job, part, shard, shards, at)
         except InterleavedRuns:
-            yield json.dumps({"query": job.job.query.name, "interleaved": True})
+            yield _interleaved(job)
+
+
+def evaluate_ordered_portion(target: WriteTarget, jobs: Sequence[OrderedJob], shards: int, own: Json) -> Iterator[str]:
+    """A task: the new rows of an operator's share that are complete after one instant and up to another, stored.
+
+    `own` is that of a portion in `ordered_tasks`.
+    """
+    number, shard, portion, part, cuts = own
+    try:
+        yield from _evaluate_portion(target, jobs[number], part, shard, shards, portion, cuts)
+    except InterleavedRuns:
+        yield _interleaved(jobs[number])
+
+
+def _interleaved(job: OrderedJob) -> str:
+    return json.dumps({"query": job.job.query.name, "interleaved": True})
 
 
 def _parsed(query: str, part: Json) -> Part | None:
@@ -93,26 +136,52 @@ def _operator(target: WriteTarget, ordered_job: OrderedJob, part: Part | None, s
     return load_operator(ordered, tables, job.old[ordered.time])
 
 
-def _evaluate(target: WriteTarget, ordered_job: OrderedJob, own_part: Json, shard: int, shards: int) -> list[str]:
-    """Summaries of the rows of a share and of what its operator keeps."""
-    job, store = ordered_job.job, target.held.store
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What an increment of an operator has given: its events, the operator after them, and the rows that are new in the
+    query.
+    """
+
+    events: Sequence[Rows]
+    after: Operator
+    rows: pl.DataFrame
+
+
+def _step(
+    target: WriteTarget, job: ShardJob, operator: Operator, shard: int, shards: int, close_at: int | None = None
+) -> _Step:
     query, ordered = job.query, job.query.ordered
     assert ordered is not None
-    old, before = job.old[ordered.time], _parsed(query.name, own_part)
-    operator = _operator(target, ordered_job, before, shard, shards)
     (stored,) = read_shares(target, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
     tables = [name for leaf in query.leaves if leaf.joined is not None for _, name in leaf.joined.tables]
     leaves = joined_leaves(query, stored, target.load_statics(tables))
-    new = job.new[ordered.time]
+    old, new = job.old[ordered.time], job.new[ordered.time]
     events: Sequence[Rows] = operator.events(leaves, old, new)
     if ordered.judges:
         events, aside = operator.evaluable(events)
         if aside:  # the driver sets them aside
             raise aside[0].error
-    after, completed = operator.step(events, old, new, ordered_job.close_at)
-    after = after.letting_go(events, new)
+    after, completed = operator.step(events, old, new, close_at)
+    return _Step(events, after, increment(query, {0: completed}, job.old, job.new, {}))
+
+
+def _evaluate(
+    target: WriteTarget, ordered_job: OrderedJob, own_part: Json, shard: int, shards: int, cuts: Cuts
+) -> list[str]:
+    """Summaries of the rows of a share, of those after the last cut if there are any, of what its operator keeps, and
+    of what it took.
+    """
+    began = time.perf_counter()
+    job, store = ordered_job.job, target.held.store
+    query, ordered = job.query, job.query.ordered
+    assert ordered is not None
+    before = _parsed(query.name, own_part)
+    operator = _operator(target, ordered_job, before, shard, shards)
+    last = operator.finding_after(cuts[-1]) if cuts else None
+    step = _step(target, job, operator if last is None else last, shard, shards, ordered_job.close_at)
+    new = job.new[ordered.time]
+    after = step.after.letting_go(step.events, new)
     kept_on = after.emptied() if new == INF else after
-    rows = increment(query, {0: completed}, job.old, job.new, {})
 
     def write(table: pa.Table) -> FileRef:
         return store.write_table(new_path("kernel", query.name, target.seq, target.attempt), table)
@@ -130,7 +199,49 @@ def _evaluate(target: WriteTarget, ordered_job: OrderedJob, own_part: Json, shar
             }
         )
     ]
-    if rows.height:
-        schema = query.facts.output.schema
-        lines.append(store_rows(target, query.name, schema, job.feeds, rows, written=job.written))
+    return [*lines, *_stored(target, job, step, shard, 1 if last is None else len(cuts) + 1, began)]
+
+
+def _evaluate_portion(
+    target: WriteTarget, ordered_job: OrderedJob, own_part: Json, shard: int, shards: int, portion: int, cuts: Cuts
+) -> list[str]:
+    """Summaries of the rows of a portion, and of what it took. None where the share's task finds them all.
+
+    The operator that it begins with is held for the other tasks of the share, once nothing can fail any more.
+    """
+    began = time.perf_counter()
+    job = ordered_job.job
+    query, ordered = job.query, job.query.ordered
+    assert ordered is not None
+    before = _parsed(query.name, own_part)
+    operator = _operator(target, ordered_job, before, shard, shards)
+    finding = operator.finding_after(cuts[portion - 1] if portion else job.old[ordered.time])
+    lines: list[str] = []
+    if finding is not None:
+        step = _step(target, _up_to(job, ordered.time, cuts[portion]), finding, shard, shards)
+        lines += _stored(target, job, step, shard, len(cuts) + 1, began)
+    if before is not None:
+        target.held.operators.keep(query.name, shard, shards, HeldOperator(before, job.old, operator))
     return lines
+
+
+def _up_to(job: ShardJob, attribute: str, instant: Extended) -> ShardJob:
+    """The increment up to an earlier instant, over the segments that may hold a row for it."""
+    new = {**job.new, attribute: instant}
+    pairs = zip(job.query.leaves, job.inputs, strict=True)
+    inputs = [[s for s in some if leaf.segment_relevant(s.bounds, job.old, new)] for leaf, some in pairs]
+    return replace(job, inputs=inputs, new=new)
+
+
+def _stored(target: WriteTarget, job: ShardJob, step: _Step, shard: int, portions: int, began: float) -> Iterator[str]:
+    """Stores the new rows of a task that `began` then, one of so many portions. Summaries of them, and of the time that
+    it took: what portions share is the search and the storing.
+    """
+    stored = time.perf_counter()
+    if step.rows.height:
+        schema = job.query.facts.output.schema
+        yield store_rows(target, job.query.name, schema, job.feeds, step.rows, written=job.written)
+    ended = time.perf_counter()
+    searched = step.after.search_seconds
+    divided = 0.0 if searched is None else searched + ended - stored
+    yield from load_line(target, job.query.name, shard, portions, ended - began - divided, divided)

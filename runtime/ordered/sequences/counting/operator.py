@@ -49,7 +49,7 @@ class CountedSequencesOperator(KeptRowsOperator):
         layout, state, reached = self.layout, self.settled(), ticks(until)
         rows = as_frame(events[0])
         state.ready()
-        partitions, of = state.read_by(rows, reached)
+        partitions, of = state.read_by(rows, reached, [as_frame(keys) for keys in events[1:]])
         before = state.extract(partitions)
         block = _Block.of(layout, rows, of, len(partitions))
         counted = _within if layout.counting.within is not None else _so_far
