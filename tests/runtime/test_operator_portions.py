@@ -38,6 +38,7 @@ from tidegate.runtime.ordered import state as ordered_state
 from tidegate.runtime.ordered.derive.events import array_of
 from tidegate.runtime.ordered.derive.situations import _between
 from tidegate.runtime.ordered.match.operator import MatchOperator
+from tidegate.runtime.ordered.state import read_part
 from tidegate.runtime.rows import Rows
 from tidegate.runtime.tuning.choices import PORTIONS, Choice, Way
 from tidegate.runtime.tuning.cuts import cuts_of
@@ -448,7 +449,6 @@ def test_a_share_is_read_once_by_a_worker_that_has_its_portions(
 ) -> None:
     """If it does not hold it. Nor does the task of the share read it after them."""
     opened: Counter[str] = Counter()
-    read_part = ordered_shards.read_part
 
     def reading(store: Any, query: str, part: Any, described: Any) -> Any:
         opened.update(file.path for delta in part for file in delta.files)
