@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -117,7 +117,7 @@ def looked_up(*chosen: str) -> dict[str, tg.Relation]:
     return {name: made[name] for name in chosen}
 
 
-def looking_up(count: int, streams: str = "OP", **made: tg.Relation) -> dict[str, list[tuple[Any, ...]]]:
+def looking_up(count: int, made: Mapping[str, tg.Relation], streams: str = "OP") -> dict[str, list[tuple[Any, ...]]]:
     rows = pl.DataFrame({"k": [0] * count, "t": range(count), "v": range(count)})
     with Session(tg.program(**made).facts) as session:
         for name in streams:
@@ -131,10 +131,10 @@ def looking_up(count: int, streams: str = "OP", **made: tg.Relation) -> dict[str
 def test_pairs_are_not_listed_where_all_that_share_them_look_up(
     chosen: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = {name: looking_up(600, **looked_up(name))[name] for name in chosen}
+    alone = {name: looking_up(600, looked_up(name))[name] for name in chosen}
     assert all(alone.values())
     monkeypatch.setattr(relational, "_join_pieces", None)
-    assert looking_up(600, **looked_up(*chosen)) == alone
+    assert looking_up(600, looked_up(*chosen)) == alone
 
 
 def test_of_three_joined_tables_none_lists_pairs_for_groupings_that_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,10 +145,10 @@ def test_of_three_joined_tables_none_lists_pairs_for_groupings_that_look_up(monk
         "Most": all_three.group_by(o.k, o.t).agg(most=tg.max(p.v)),
         "Least": all_three.group_by(o.k, o.t).agg(least=tg.min(q.v)),
     }
-    alone = {name: looking_up(60, "OPQ", **{name: made[name]})[name] for name in made}
+    alone = {name: looking_up(60, {name: made[name]}, "OPQ")[name] for name in made}
     assert [len(rows) for rows in alone.values()] == [60, 60]
     monkeypatch.setattr(relational, "_join_pieces", None)
-    assert looking_up(60, "OPQ", **made) == alone
+    assert looking_up(60, made, "OPQ") == alone
 
 
 def test_a_join_that_is_not_worth_looking_up_is_made_once_for_all_groupings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,12 +161,12 @@ def test_a_join_that_is_not_worth_looking_up_is_made_once_for_all_groupings(monk
 
     join_pieces = relational._join_pieces
     same = o.join(p, o.t == p.t)
-    functions = {"Most": tg.max, "Least": tg.min, "All": tg.sum, "Middle": tg.avg}
+    functions: dict[str, Callable[..., Any]] = {"Most": tg.max, "Least": tg.min, "All": tg.sum, "Middle": tg.avg}
     made = {name: same.group_by(o.k, o.t).agg(v=function(p.v)) for name, function in functions.items()}
-    alone = {name: looking_up(600, **{name: made[name]})[name] for name in made}
+    alone = {name: looking_up(600, {name: made[name]})[name] for name in made}
     monkeypatch.setattr(small_rows, "MOST", -1)
     monkeypatch.setattr(relational, "_join_pieces", counted)
-    assert looking_up(600, **made) == alone
+    assert looking_up(600, made) == alone
     assert joins == 1
 
 
@@ -180,7 +180,7 @@ def test_groupings_look_up_beside_a_query_that_lists_pairs(monkeypatch: pytest.M
         return found
 
     monkeypatch.setattr(relational, "looked_back", counted)
-    found = looking_up(600, **looked_up("Means", "Most", "Pairs"))
+    found = looking_up(600, looked_up("Means", "Most", "Pairs"))
     assert looks == 2
     assert len(found["Pairs"]) > 150_000
     assert len(found["Means"]) == len(found["Most"]) == 600
