@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from tidegate.algebra.time import INF, Extended
+from tidegate.runtime.batch.increments import relevant
 from tidegate.runtime.engines.spark.eval.shards import ShardJob, load_line, read_shares
 from tidegate.runtime.engines.spark.tasks.held import HeldOperator
 from tidegate.runtime.engines.spark.workers import WriteTarget, store_rows
@@ -228,9 +229,7 @@ def _evaluate_portion(
 def _up_to(job: ShardJob, attribute: str, instant: Extended) -> ShardJob:
     """The increment up to an earlier instant, over the segments that may hold a row for it."""
     new = {**job.new, attribute: instant}
-    pairs = zip(job.query.leaves, job.inputs, strict=True)
-    inputs = [[s for s in some if leaf.segment_relevant(s.bounds, job.old, new)] for leaf, some in pairs]
-    return replace(job, inputs=inputs, new=new)
+    return replace(job, inputs=relevant(job.query, job.inputs, job.old, new), new=new)
 
 
 def _stored(target: WriteTarget, job: ShardJob, step: _Step, shard: int, portions: int, began: float) -> Iterator[str]:
