@@ -155,7 +155,7 @@ class _Evaluation:
 
     def group(self, node: Group) -> pl.DataFrame:
         lookback, first = look_back(node), self.place
-        if lookback is None or self.is_done(lookback.joins[0]):
+        if lookback is None or self.is_done(lookback.joins[-1]):
             return _grouped(node, self.pieces(node.input))
         ready = dict(self.ready)
         inputs = []
