@@ -290,13 +290,14 @@ class Checkpoint:
                     hint="run only one at a time on a checkpoint; this one changed nothing",
                 )
         store.failpoints.hit("commit-after-manifest")
-        self._log.accept(batch.read, manifest.positions)
+        read = batch.read
+        self._log.accept(read, manifest.positions)
         self.manifest, self.pending = manifest, None
         now = Retained.of(manifest)
         self._retained.append(now)
         self._waiting = {path: table for path, table in self._waiting.items() if path in now.state}
         self._publish(manifest)
-        self._put_away(manifest.seq, batch.read, done=False)
+        self._put_away(manifest.seq, read, done=False)
         store.failpoints.hit("commit-before-gc")
         try:
             self._collect(batch.unnamed(now.files))

@@ -183,7 +183,7 @@ GROUP = Group(
                 ),
                 Patch(
                     CHECKPOINT,
-                    "        self._log.accept(batch.read, manifest.positions)\n        self.manifest,",
+                    "        self._log.accept(read, manifest.positions)\n        self.manifest,",
                     "        self.manifest,",
                 ),
             ),
