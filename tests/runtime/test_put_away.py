@@ -319,6 +319,21 @@ def test_a_number_in_the_archive_is_found_again_after_a_crash(tmp_path: Path, se
     os.close(archive)
 
 
+def test_an_archive_that_is_not_there_for_a_while(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    put(tmp_path, 0)
+    with opened(tmp_path, archive="kept") as session:
+        (tmp_path / "kept").rename(tmp_path / "hidden")
+        session.step()
+        assert f"put away, which is tried again: [Errno 2] No such file or directory: '{tmp_path}/kept'" in caplog.text
+        assert below(tmp_path / "in") == ["day=0/000.parquet"]
+        assert known(tmp_path) == 1
+        (tmp_path / "hidden").rename(tmp_path / "kept")
+        session.step()
+        check_read(session, 1)
+    assert below(tmp_path / "in") == []
+    assert below(tmp_path / "kept") == ["day=0/000.parquet"]
+
+
 def test_links_are_not_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A link among the files stays, with what it leads to; behind a link in the archive nothing is put."""
     elsewhere = put(tmp_path / "elsewhere", 0)

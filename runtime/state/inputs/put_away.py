@@ -122,7 +122,7 @@ def _put_folder_away(
                 failpoints.hit("put-away-before")
                 if rule.archive is not None:
                     if archive is None:
-                        archive = opened.enter_context(_opened_archive(rule.archive, folders))
+                        archive = opened.enter_context(_opened(rule.archive, folders, make=True))
                     _link(folder, name, archive, file, status)
                     failpoints.hit("put-away-archived")
                 ready.append((file, name, status))
@@ -214,16 +214,6 @@ def _put_back(folder: int, file: SourceFile) -> None:
 
 def _version(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-@contextmanager
-def _opened_archive(top: str, folders: Sequence[str]) -> Iterator[int]:
-    with ExitStack() as opened:
-        try:
-            archive = opened.enter_context(_opened(top, folders, make=True))
-        except FileNotFoundError as error:  # of the archive, not of the file
-            raise OSError(errno.EIO, f"{top}: {error}") from error
-        yield archive
 
 
 def _is_archived(top: str, folders: Sequence[str], file: SourceFile) -> bool:
