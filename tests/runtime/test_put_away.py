@@ -25,6 +25,7 @@ from tidegate.runtime.state.inputs import put_away as module
 from tidegate.runtime.state.inputs.leaving import LeavingFiles
 from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.renaming import renamed
 
 events = tg.stream("E", "n bigint, t bigint", progress="t")
 program = tg.program(Found=events.where(events.n >= 0))
@@ -81,7 +82,7 @@ def in_another_file_system(monkeypatch: pytest.MonkeyPatch, *, among_themselves:
 
 def refuse(monkeypatch: pytest.MonkeyPatch, refused: Callable[[str], bool]) -> None:
     """These names cannot be taken from their folder."""
-    unlink, rename = os.unlink, os.rename
+    unlink, rename, renamed = os.unlink, os.rename, module.renamed
 
     def unlinking(name: Any, *, dir_fd: int | None = None) -> None:
         if dir_fd is not None and refused(str(name)):
@@ -93,8 +94,21 @@ def refuse(monkeypatch: pytest.MonkeyPatch, refused: Callable[[str], bool]) -> N
             raise OSError(errno.EACCES, "not yours")
         rename(name, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
 
+    def renaming_where_free(name: str, target: str, how: int, folder: int) -> int:
+        return errno.EACCES if refused(name) else renamed(name, target, how, folder)
+
     monkeypatch.setattr(os, "unlink", unlinking)
     monkeypatch.setattr(os, "rename", renaming)
+    monkeypatch.setattr(module, "renamed", renaming_where_free)
+
+
+@pytest.fixture(params=["renames", "links", "neither"])
+def its_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file system of the files: one that renames to free names, one with links, or one that does neither."""
+    if request.param != "renames":
+        monkeypatch.setattr(module, "renamed", lambda *_: errno.EINVAL)
+    if request.param == "neither":
+        in_another_file_system(monkeypatch, among_themselves=False)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -570,35 +584,42 @@ def replaced_as_it_leaves(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     unlink, rename, other = os.unlink, os.rename, path.with_name(".other")
     pl.DataFrame({"n": [8], "t": [8]}).write_parquet(other)
 
-    def unlinking(name: Any, *, dir_fd: int | None = None) -> None:
+    def come(name: Any) -> None:
         if name == path.name and other.exists():
             rename(other, path)
+
+    def unlinking(name: Any, *, dir_fd: int | None = None) -> None:
+        come(name)
         unlink(name, dir_fd=dir_fd)
 
     def renaming(name: Any, target: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
-        if name == path.name and other.exists():
-            rename(other, path)
+        come(name)
         rename(name, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    def renaming_where_free(name: str, target: str, how: int, folder: int) -> int:
+        come(name)
+        return renamed(name, target, how, folder)
 
     monkeypatch.setattr(os, "unlink", unlinking)
     monkeypatch.setattr(os, "rename", renaming)
+    if module.renamed is renamed:  # else it renames nothing
+        monkeypatch.setattr(module, "renamed", renaming_where_free)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.usefixtures("its_files")
 def test_a_file_that_comes_in_the_moment_in_which_another_leaves_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: dict[str, Any], *, links: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: dict[str, Any]
 ) -> None:
     path = put(tmp_path, 0)
     replaced_as_it_leaves(monkeypatch, path)
-    if not links:
-        in_another_file_system(monkeypatch, among_themselves=False)
     with opened(tmp_path, **way) as session:
         session.step()
     assert pl.read_parquet(path)["n"].to_list() == [8]
     assert below(tmp_path / "in") == ["day=0/000.parquet"]
 
 
+@pytest.mark.usefixtures("its_files")
 def test_of_two_files_that_come_in_that_moment_none_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -617,6 +638,30 @@ def test_of_two_files_that_come_in_that_moment_none_is_lost(
     assert f"{path} was replaced twice while it was put away: {hidden} was there in between" in caplog.text
 
 
+@pytest.mark.usefixtures("its_files")
+def test_what_was_taken_aside_is_not_renamed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file that nobody has read lies at the hidden name, and the one that was read is there again."""
+    path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
+    store.failpoints.arm("put-away-aside", lambda: path.write_text("the third"))
+    with monkeypatch.context() as moment:
+        replaced_as_it_leaves(moment, path)
+        with opened(tmp_path, store=store, delete=True) as session:
+            session.step()
+    (hidden,) = [one for one in path.parent.iterdir() if one != path]
+    put(tmp_path, 0)
+    with opened(tmp_path, delete=True) as session:
+        assert pl.read_parquet(hidden)["n"].to_list() == [8]
+        assert pl.read_parquet(path)["n"].to_list() == [0]
+        assert f"tried again: [Errno 17] File exists: '{path.name}' -> '{hidden.name}'" in caplog.text
+        hidden.rename(path.with_name("008.parquet"))
+        session.process()
+        session.process()
+        check_read(session, 2)
+    assert below(tmp_path / "in") == []
+
+
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_a_name_is_free_although_the_run_died_as_its_file_left(tmp_path: Path, way: dict[str, Any]) -> None:
     path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
@@ -630,6 +675,7 @@ def test_a_name_is_free_although_the_run_died_as_its_file_left(tmp_path: Path, w
     assert below(tmp_path / "in") == []
 
 
+@pytest.mark.usefixtures("its_files")
 def test_a_run_that_died_with_another_file_taken_aside_puts_it_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,8 +60,8 @@ GROUP = Group(
         bug(
             "the name of a copy has that of the file in it",
             AWAY,
-            'f".tidegate-{_digest(_name(file), file.size, file.mtime_ns)}"',
-            'f".{_name(file)}.tidegate-{file.size}-{file.mtime_ns}"',
+            'f"{_HIDDEN}{_digest(_name(file), file.size, file.mtime_ns)}"',
+            'f"{_HIDDEN}{_name(file)}-{file.size}-{file.mtime_ns}"',
         ),
         bug(
             "a number makes a name too long",
@@ -139,8 +139,32 @@ GROUP = Group(
         bug(
             "what is put back takes the place of what came",
             AWAY,
-            "        os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)\n",
-            "        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)\n        return\n",
+            "            os.link(name, target, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)\n",
+            "            os.rename(name, target, src_dir_fd=folder, dst_dir_fd=folder)\n            return\n",
+        ),
+        bug(
+            "what is put back takes the place of what lies there",
+            AWAY,
+            "_renamed_where_free(folder, aside, name)",
+            "os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)",
+        ),
+        bug(
+            "what is taken aside takes the place of what lies there",
+            AWAY,
+            "_renamed_where_free(folder, name, aside)",
+            "os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)",
+        ),
+        bug(
+            "what is taken aside without a look takes the place of what lies there",
+            AWAY,
+            "        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name, None, target)\n",
+            "        pass\n",
+        ),
+        bug(
+            "what is taken aside loses its name after it has the other",
+            AWAY,
+            "if name.startswith(_HIDDEN):",
+            "if True:",
         ),
         bug(
             "a start looks for files as they were offered",
