@@ -19,11 +19,14 @@ import tidegate as tg
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.failpoints import PUT_AWAY, SimulatedCrash, crash
 from tidegate.runtime.state.inputs import leaving as leaving_module
+from tidegate.runtime.state.inputs import positions
 from tidegate.runtime.state.inputs import put_away as module
 from tidegate.runtime.state.inputs.leaving import LeavingFiles
 from tidegate.runtime.state.inputs.positions import SourceFile
+from tidegate.runtime.state.manifest import encode_away
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.renaming import renamed
 
@@ -454,7 +457,7 @@ def test_an_old_run_moves_its_files_some_in_each_batch(
 
     monkeypatch.setattr(os, "fsync", syncing)
     with opened(tmp_path, **way) as session:
-        left = 60 - 10 - 10
+        left = 60 - 10
         assert len(below(tmp_path / "in")) == left
         while left:
             for folder in ("in", "kept") if "archive" in way else ("in",):
@@ -514,6 +517,112 @@ def test_names_are_free_after_a_restart(tmp_path: Path, way: dict[str, Any]) -> 
             session.process()
             check_read(session, number + 1)
     assert known(tmp_path) == 1
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("at_once", [2, 1000])
+@pytest.mark.parametrize("logged", [False, True])
+@pytest.mark.parametrize("reading", [False, True])
+def test_names_of_an_old_run_are_free_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: dict[str, Any], at_once: int, *, logged: bool, reading: bool
+) -> None:
+    """Also of files that left behind the last batch of a run, or in runs without any; whether tables of the log have
+    them or not.
+    """
+    monkeypatch.setattr(leaving_module, "AT_ONCE", at_once)
+    monkeypatch.setattr(positions, "_RECENT", 2 if logged else 64)
+    for number in range(12):
+        put(tmp_path, number)
+    with opened(tmp_path, None) as session:
+        session.process()
+    for number in (12, 13):
+        with opened(tmp_path, **way) as session:
+            if reading:
+                put(tmp_path, number)
+                session.step()
+    read = session.counts["E"].rows_in
+    there = {Path(name).name for name in below(tmp_path / "in")}
+    free = {f"{number:03}.parquet" for number in range(12)} - there
+    assert len(free) == min(12, (4 if reading else 2) * at_once)
+    with opened(tmp_path, None, **way) as session:
+        for name in free:
+            put(tmp_path, 100, name)
+        session.process()
+        assert session.counts["E"].rows_in == read + len(free)
+
+
+def test_what_has_left_is_known_although_other_files_can_not_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaving_module, "AT_ONCE", 2)
+    for number in range(12):
+        put(tmp_path, number)
+    with opened(tmp_path, None) as session:
+        session.process()
+    refuse(monkeypatch, {f"{number:03}.parquet" for number in range(0, 12, 2)}.__contains__)
+    with opened(tmp_path, delete=True) as session:
+        while any(name.startswith("day=1") for name in below(tmp_path / "in")):
+            last = max(below(tmp_path / "in"))
+            session.step()
+    assert last == "day=1/001.parquet"
+    with opened(tmp_path, delete=True) as session:
+        put(tmp_path, 13, "001.parquet")
+        session.process()
+        check_read(session, 13)
+
+
+def test_what_has_left_is_known_of_each_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tg.stream("F", "n bigint, t bigint", progress="t")
+    both = tg.program(Found=events.where(events.n >= 0), Other=other.where(other.n >= 0))
+    places = {"E": tmp_path / "e", "F": tmp_path / "f"}
+
+    def opened_both() -> Session:
+        sources = {name: parquet(place / "in", delay=0, delete=True) for name, place in places.items()}
+        return Session(both.facts, LocalStore(tmp_path / "state"), sources)
+
+    put(places["E"], 0)
+    put(places["F"], 1)
+    with opened_both() as session, monkeypatch.context() as full:
+        refuse(full, "000.parquet".__eq__)
+        session.process()
+    with opened_both():
+        assert [below(place / "in") for place in places.values()] == [[], []]
+    with opened_both() as session:
+        put(places["E"], 2, "000.parquet")
+        put(places["F"], 3, "001.parquet")
+        session.process()
+        assert [session.counts[name].rows_in for name in places] == [2, 2]
+
+
+def test_a_record_of_what_has_left_that_is_damaged_is_refused(tmp_path: Path) -> None:
+    """Nothing is left of one that the machine died with, which costs names alone."""
+    put(tmp_path, 0)
+    with opened(tmp_path, delete=True) as session:
+        session.process()
+    (record,) = (tmp_path / "state" / "away").iterdir()
+    data = record.read_bytes()
+    record.write_bytes(data[:-9])
+    with pytest.raises(StateError, match=r"TG505 away/0000000001 is damaged") as caught:
+        opened(tmp_path, delete=True)
+    assert "delete away/0000000001" in caught.value.hint
+    for size in (0, len(data)):
+        record.write_bytes(bytes(size))
+        with opened(tmp_path, delete=True) as session:
+            session.process()
+            check_read(session, 1)
+
+
+def test_a_record_of_what_has_left_names_nothing_else(tmp_path: Path) -> None:
+    """A file of which it says so and that no batch has read stays."""
+    put(tmp_path, 0)
+    with opened(tmp_path, delete=True) as session:
+        session.process()
+    new = SourceFile.found(str(put(tmp_path, 1)))
+    assert new is not None
+    (tmp_path / "state" / "away" / "0000000001").write_bytes(encode_away({"E": (new,)}))
+    with opened(tmp_path, delete=True) as session:
+        session.process()
+        check_read(session, 2)
 
 
 def test_another_version_stays(tmp_path: Path) -> None:

@@ -167,10 +167,23 @@ GROUP = Group(
             "if True:",
         ),
         bug(
-            "a start looks for files as they were offered",
+            "only what its last batch read is known of a run to have left",
             CHECKPOINT,
-            "return offer.as_read({(source, file.path): file for source, files in recent for file in files})",
-            "return offer",
+            "                    gone[source] = tuple(away.gone)\n",
+            "                    gone[source] = tuple(file for file in away.gone if file in read.get(source, ()))\n",
+        ),
+        bug("what has left is known of one source", CHECKPOINT, "encode_away({**left, **gone})", "encode_away(gone)"),
+        bug(
+            "what is known to have left comes behind what can not leave",
+            POSITIONS,
+            "LeavingFiles(sorted((*recent[::-1], *files), key=lambda file: file not in known))",
+            "LeavingFiles((*recent[::-1], *files))",
+        ),
+        bug(
+            "a record that the machine died with is damaged",
+            CHECKPOINT,
+            'decode_away(data, seq) if data.strip(b"\\0") else {}',
+            "decode_away(data, seq) if data else {}",
         ),
         bug("removals are not durable", AWAY, "            sync_opened(folder)\n", "            pass\n"),
         bug(
@@ -189,11 +202,14 @@ GROUP = Group(
         bug(
             "what a crash left is not put away",
             CHECKPOINT,
-            "        self._log.put_away(self._putting_away)\n        if manifest is not None and self._putting_away:",
-            "        self._log.put_away(self._putting_away)\n        if False:",
+            "            self._put_away(seq, {}, left)\n",
+            "            pass\n",
         ),
         bug(
-            "a restart does not know what has left", CHECKPOINT, "failpoints, read if done else ())", "failpoints, ())"
+            "a restart does not know what has left",
+            CHECKPOINT,
+            "self.store.failpoints, known)",
+            "self.store.failpoints, ())",
         ),
         Bug(
             "files leave without their batch",
@@ -202,7 +218,7 @@ GROUP = Group(
                     CHECKPOINT,
                     '        store.failpoints.hit("commit-before-manifest")\n',
                     "        self._log.accept(batch.intent.offer, manifest.positions)\n"
-                    "        self._put_away(manifest.seq, batch.intent.offer, done=False)\n"
+                    "        self._put_away(manifest.seq, batch.intent.offer.files, {})\n"
                     '        store.failpoints.hit("commit-before-manifest")\n',
                 ),
                 Patch(
