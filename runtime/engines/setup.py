@@ -141,7 +141,8 @@ class Setup:
         for name, directory in self.directories.items():
             unread[name] = directory.look(None if everything else directory.files.per_batch)
         for name, directory in self.directories.items():
-            self._check_unchanged(name, directory.changed.values())
+            # The look asked for the last of them; those before may be mended since.
+            self._check_unchanged(name, reversed(directory.changed.values()))
         for name, directory in self.directories.items():
             if directory.unnamed and self.options[name].on_bad_file == "fail":
                 raise no_text(name, min(directory.unnamed))

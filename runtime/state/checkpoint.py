@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -32,8 +32,9 @@ from tidegate.runtime.state.manifest import (
     Intent,
     Manifest,
     away_path,
-    decode_intent,
+    decode_away,
     decode_manifest,
+    encode_away,
     encode_manifest,
     intent_path,
     manifest_path,
@@ -262,9 +263,11 @@ class Checkpoint:
             if not store.exists(marker_path(manifest.seq)):
                 store.failpoints.hit("recover-before-publish")
                 self._publish(manifest, recovering=True)
-        self._log.put_away(self._putting_away)
-        if manifest is not None and self._putting_away:
-            self._put_away(manifest.seq, self._read_last(manifest), store.exists(away_path(manifest.seq)))
+        if self._putting_away:
+            seq = self.next_seq - 1
+            left = self._left(seq)
+            self._log.put_away(self._putting_away, left)
+            self._put_away(seq, {}, left)
         store.failpoints.hit("recover-before-sweep")
         with storage_errors("removing leftovers"):
             # Without locks another run may be writing what looks like a leftover of the next batch.
@@ -290,13 +293,14 @@ class Checkpoint:
                     hint="run only one at a time on a checkpoint; this one changed nothing",
                 )
         store.failpoints.hit("commit-after-manifest")
-        self._log.accept(batch.read, manifest.positions)
+        read = batch.read
+        self._log.accept(read, manifest.positions)
         self.manifest, self.pending = manifest, None
         now = Retained.of(manifest)
         self._retained.append(now)
         self._waiting = {path: table for path, table in self._waiting.items() if path in now.state}
         self._publish(manifest)
-        self._put_away(manifest.seq, batch.read, done=False)
+        self._put_away(manifest.seq, read.files, {})
         store.failpoints.hit("commit-before-gc")
         try:
             self._collect(batch.unnamed(now.files))
@@ -317,38 +321,42 @@ class Checkpoint:
             with storage_errors("noting that outputs are published"):
                 self.store.note(marker_path(manifest.seq))
 
-    def _read_last(self, last: Manifest) -> Offer:
-        """The files that the last batch read, as it did; none where its intent is gone."""
-        path = intent_path(last.seq)
-        with storage_errors(f"reading {path}"):
-            if not self.store.exists(path):
-                return Offer()
-            offer = decode_intent(self.store.read_bytes(path), last.seq).offer
-        recent = last.positions.recent.items()
-        return offer.as_read({(source, file.path): file for source, files in recent for file in files})
-
-    def _put_away(self, seq: int, last: Offer, done: bool) -> None:
-        """Moves files that were read out of their directories. The batch that read them is committed and published.
-
-        With `done` those that the `last` batch read are known to have left.
+    def _left(self, seq: int) -> Mapping[str, tuple[SourceFile, ...]]:
+        """The files that are known to have left since a batch; none where nothing of the record was left when the
+        machine died.
         """
-        whole = bool(self._putting_away)
+        path = away_path(seq)
+        with storage_errors(f"reading {path}"):
+            data = self.store.read_bytes(path) if self.store.exists(path) else b""
+        return decode_away(data, seq) if data.strip(b"\0") else {}
+
+    def _put_away(
+        self, seq: int, read: Mapping[str, Sequence[SourceFile]], left: Mapping[str, tuple[SourceFile, ...]]
+    ) -> None:
+        """Moves files that were read out of their directories, first those that the batch has just `read`. It is
+        committed and published.
+
+        What has left is recorded: the next batch forgets it, in this run or in another. `left` is what a run before
+        recorded of this batch.
+        """
+        gone: dict[str, tuple[SourceFile, ...]] = {}
         for source, rule in self._putting_away.items():
-            read, leaving = frozenset(last.files.get(source, ())), self._log.leaving[source]
-            gone: list[SourceFile] = []
-            if files := leaving.take(len(read)):
+            known, leaving = frozenset(left.get(source, ())), self._log.leaving[source]
+            if files := leaving.take(len(read.get(source, ())) + len(known)):
                 with storage_errors(f"putting away files of {source} that were read"):
-                    away = put_away(rule, files, self.store.failpoints, read if done else ())
+                    away = put_away(rule, files, self.store.failpoints, known)
                 for file in leaving.put_back(away.failed, away.untried):
                     _logger.warning(
                         "%s was read and could not be put away, which is tried again: %s", file.path, away.failed[file]
                     )
-                gone = away.gone
-                self._log.gone(source, gone)
-            whole = whole and read <= set(gone)
-        if whole and not done:
-            with storage_errors("noting that files have left"):
-                self.store.note(away_path(seq))
+                self._log.gone(source, away.gone)
+                if not known.issuperset(away.gone):
+                    gone[source] = tuple(away.gone)
+        if gone:
+            path = away_path(seq)
+            with storage_errors("recording which files have left"):
+                self.store.delete(path)
+                self.store.create_exclusive(path, encode_away({**left, **gone}), hasty=True)
 
     def _collect(self, unnamed: list[str]) -> None:
         for path in unnamed:

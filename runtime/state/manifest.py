@@ -8,8 +8,8 @@ from typing import Final
 
 from tidegate.algebra.errors import InternalError
 from tidegate.runtime.state.codec import Extended, Json, Texts, decode, encode
-from tidegate.runtime.state.errors import INTENT, MANIFEST, StateError
-from tidegate.runtime.state.inputs.positions import Offer, Positions, SparkBatch
+from tidegate.runtime.state.errors import DATA, INTENT, MANIFEST, StateError
+from tidegate.runtime.state.inputs.positions import Offer, Positions, SourceFile, SparkBatch
 from tidegate.runtime.state.quarantine import Quarantine
 from tidegate.runtime.state.rejects.file_tables import CLOCK
 from tidegate.runtime.state.segments import Segment
@@ -117,6 +117,13 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
+class Away:
+    """Files that have left their directories, per source."""
+
+    files: Mapping[str, tuple[SourceFile, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """The complete state of a run after batch `seq`.
 
@@ -188,12 +195,12 @@ def marker_path(seq: int) -> str:
 
 
 def away_path(seq: int) -> str:
-    """The marker that all files of a batch have left their directories, where they are to."""
+    """The record of files that have left their directories since a batch, whose manifest still names them."""
     return f"away/{seq:010d}"
 
 
 def sequence_of(path: str) -> int | None:
-    """The batch number in a path of one of the three kinds above, None for any other file."""
+    """The batch number in a path of one of the kinds above, None for any other file."""
     name = path.rpartition("/")[2].removesuffix(".json")
     return int(name) if len(name) == 10 and name.isascii() and name.isdigit() else None
 
@@ -226,6 +233,17 @@ def decode_manifest(data: bytes, seq: int) -> Manifest:
         if "/" in check_relative(output.name) or output.name.startswith("."):
             raise StateError(MANIFEST, f"{where} names an output {output.name!r}", hint=hint)
     return manifest
+
+
+def encode_away(files: Mapping[str, tuple[SourceFile, ...]]) -> bytes:
+    return encode("away", Away(files))
+
+
+def decode_away(data: bytes, seq: int) -> Mapping[str, tuple[SourceFile, ...]]:
+    """The files that have left since batch `seq`, per source; `StateError` TG505 if the record is damaged."""
+    where = away_path(seq)
+    hint = f"delete {where}: names of files that have left are then not free for others, and nothing else depends on it"
+    return decode("away", Away, data, code=DATA, where=where, hint=hint).files
 
 
 def encode_intent(intent: Intent) -> bytes:

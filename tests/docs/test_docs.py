@@ -10,6 +10,7 @@ import pytest
 
 from tests.docs.built_manual import BuiltManual
 from tidegate.runtime.cli.commands import main, parser
+from tidegate.runtime.state.codec import FORMAT_VERSION
 from tools.docs_pages import ROOT, Ran, blocks, faults, matches, needs_spark, pages, rewritten, run
 
 if TYPE_CHECKING:
@@ -110,6 +111,10 @@ def test_ellipses_match_lines_only() -> None:
     assert matches("a\n…\nb", "a\n1\n2\nb\n")
     assert matches("a\n…", "a\n")
     assert not matches("a\n…\nb", "a\nb c\n")
+
+
+def test_the_page_of_the_checkpoint_says_the_version_of_its_format() -> None:
+    assert f"The version is now {FORMAT_VERSION}." in PAGES["docs/reference/checkpoint.md"].read_text()
 
 
 def test_every_page_of_the_manual_is_in_its_navigation() -> None:

@@ -19,12 +19,16 @@ import tidegate as tg
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state.checkpoint import inspect
+from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.failpoints import PUT_AWAY, SimulatedCrash, crash
 from tidegate.runtime.state.inputs import leaving as leaving_module
+from tidegate.runtime.state.inputs import positions
 from tidegate.runtime.state.inputs import put_away as module
 from tidegate.runtime.state.inputs.leaving import LeavingFiles
 from tidegate.runtime.state.inputs.positions import SourceFile
+from tidegate.runtime.state.manifest import encode_away
 from tidegate.runtime.state.store.local import LocalStore
+from tidegate.runtime.state.store.renaming import renamed
 
 events = tg.stream("E", "n bigint, t bigint", progress="t")
 program = tg.program(Found=events.where(events.n >= 0))
@@ -81,7 +85,7 @@ def in_another_file_system(monkeypatch: pytest.MonkeyPatch, *, among_themselves:
 
 def refuse(monkeypatch: pytest.MonkeyPatch, refused: Callable[[str], bool]) -> None:
     """These names cannot be taken from their folder."""
-    unlink, rename = os.unlink, os.rename
+    unlink, rename, renamed = os.unlink, os.rename, module.renamed
 
     def unlinking(name: Any, *, dir_fd: int | None = None) -> None:
         if dir_fd is not None and refused(str(name)):
@@ -93,8 +97,21 @@ def refuse(monkeypatch: pytest.MonkeyPatch, refused: Callable[[str], bool]) -> N
             raise OSError(errno.EACCES, "not yours")
         rename(name, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
 
+    def renaming_where_free(name: str, target: str, how: int, folder: int) -> int:
+        return errno.EACCES if refused(name) else renamed(name, target, how, folder)
+
     monkeypatch.setattr(os, "unlink", unlinking)
     monkeypatch.setattr(os, "rename", renaming)
+    monkeypatch.setattr(module, "renamed", renaming_where_free)
+
+
+@pytest.fixture(params=["renames", "links", "neither"])
+def its_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file system of the files: one that renames to free names, one with links, or one that does neither."""
+    if request.param != "renames":
+        monkeypatch.setattr(module, "renamed", lambda *_: errno.EINVAL)
+    if request.param == "neither":
+        in_another_file_system(monkeypatch, among_themselves=False)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -319,6 +336,21 @@ def test_a_number_in_the_archive_is_found_again_after_a_crash(tmp_path: Path, se
     os.close(archive)
 
 
+def test_an_archive_that_is_not_there_for_a_while(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    put(tmp_path, 0)
+    with opened(tmp_path, archive="kept") as session:
+        (tmp_path / "kept").rename(tmp_path / "hidden")
+        session.step()
+        assert f"put away, which is tried again: [Errno 2] No such file or directory: '{tmp_path}/kept'" in caplog.text
+        assert below(tmp_path / "in") == ["day=0/000.parquet"]
+        assert known(tmp_path) == 1
+        (tmp_path / "hidden").rename(tmp_path / "kept")
+        session.step()
+        check_read(session, 1)
+    assert below(tmp_path / "in") == []
+    assert below(tmp_path / "kept") == ["day=0/000.parquet"]
+
+
 def test_links_are_not_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A link among the files stays, with what it leads to; behind a link in the archive nothing is put."""
     elsewhere = put(tmp_path / "elsewhere", 0)
@@ -425,7 +457,7 @@ def test_an_old_run_moves_its_files_some_in_each_batch(
 
     monkeypatch.setattr(os, "fsync", syncing)
     with opened(tmp_path, **way) as session:
-        left = 60 - 10 - 10
+        left = 60 - 10
         assert len(below(tmp_path / "in")) == left
         while left:
             for folder in ("in", "kept") if "archive" in way else ("in",):
@@ -485,6 +517,112 @@ def test_names_are_free_after_a_restart(tmp_path: Path, way: dict[str, Any]) -> 
             session.process()
             check_read(session, number + 1)
     assert known(tmp_path) == 1
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("at_once", [2, 1000])
+@pytest.mark.parametrize("logged", [False, True])
+@pytest.mark.parametrize("reading", [False, True])
+def test_names_of_an_old_run_are_free_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: dict[str, Any], at_once: int, *, logged: bool, reading: bool
+) -> None:
+    """Also of files that left behind the last batch of a run, or in runs without any; whether tables of the log have
+    them or not.
+    """
+    monkeypatch.setattr(leaving_module, "AT_ONCE", at_once)
+    monkeypatch.setattr(positions, "_RECENT", 2 if logged else 64)
+    for number in range(12):
+        put(tmp_path, number)
+    with opened(tmp_path, None) as session:
+        session.process()
+    for number in (12, 13):
+        with opened(tmp_path, **way) as session:
+            if reading:
+                put(tmp_path, number)
+                session.step()
+    read = session.counts["E"].rows_in
+    there = {Path(name).name for name in below(tmp_path / "in")}
+    free = {f"{number:03}.parquet" for number in range(12)} - there
+    assert len(free) == min(12, (4 if reading else 2) * at_once)
+    with opened(tmp_path, None, **way) as session:
+        for name in free:
+            put(tmp_path, 100, name)
+        session.process()
+        assert session.counts["E"].rows_in == read + len(free)
+
+
+def test_what_has_left_is_known_although_other_files_can_not_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaving_module, "AT_ONCE", 2)
+    for number in range(12):
+        put(tmp_path, number)
+    with opened(tmp_path, None) as session:
+        session.process()
+    refuse(monkeypatch, {f"{number:03}.parquet" for number in range(0, 12, 2)}.__contains__)
+    with opened(tmp_path, delete=True) as session:
+        while any(name.startswith("day=1") for name in below(tmp_path / "in")):
+            last = max(below(tmp_path / "in"))
+            session.step()
+    assert last == "day=1/001.parquet"
+    with opened(tmp_path, delete=True) as session:
+        put(tmp_path, 13, "001.parquet")
+        session.process()
+        check_read(session, 13)
+
+
+def test_what_has_left_is_known_of_each_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tg.stream("F", "n bigint, t bigint", progress="t")
+    both = tg.program(Found=events.where(events.n >= 0), Other=other.where(other.n >= 0))
+    places = {"E": tmp_path / "e", "F": tmp_path / "f"}
+
+    def opened_both() -> Session:
+        sources = {name: parquet(place / "in", delay=0, delete=True) for name, place in places.items()}
+        return Session(both.facts, LocalStore(tmp_path / "state"), sources)
+
+    put(places["E"], 0)
+    put(places["F"], 1)
+    with opened_both() as session, monkeypatch.context() as full:
+        refuse(full, "000.parquet".__eq__)
+        session.process()
+    with opened_both():
+        assert [below(place / "in") for place in places.values()] == [[], []]
+    with opened_both() as session:
+        put(places["E"], 2, "000.parquet")
+        put(places["F"], 3, "001.parquet")
+        session.process()
+        assert [session.counts[name].rows_in for name in places] == [2, 2]
+
+
+def test_a_record_of_what_has_left_that_is_damaged_is_refused(tmp_path: Path) -> None:
+    """Nothing is left of one that the machine died with, which costs names alone."""
+    put(tmp_path, 0)
+    with opened(tmp_path, delete=True) as session:
+        session.process()
+    (record,) = (tmp_path / "state" / "away").iterdir()
+    data = record.read_bytes()
+    record.write_bytes(data[:-9])
+    with pytest.raises(StateError, match=r"TG505 away/0000000001 is damaged") as caught:
+        opened(tmp_path, delete=True)
+    assert "delete away/0000000001" in caught.value.hint
+    for size in (0, len(data)):
+        record.write_bytes(bytes(size))
+        with opened(tmp_path, delete=True) as session:
+            session.process()
+            check_read(session, 1)
+
+
+def test_a_record_of_what_has_left_names_nothing_else(tmp_path: Path) -> None:
+    """A file of which it says so and that no batch has read stays."""
+    put(tmp_path, 0)
+    with opened(tmp_path, delete=True) as session:
+        session.process()
+    new = SourceFile.found(str(put(tmp_path, 1)))
+    assert new is not None
+    (tmp_path / "state" / "away" / "0000000001").write_bytes(encode_away({"E": (new,)}))
+    with opened(tmp_path, delete=True) as session:
+        session.process()
+        check_read(session, 2)
 
 
 def test_another_version_stays(tmp_path: Path) -> None:
@@ -555,35 +693,42 @@ def replaced_as_it_leaves(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     unlink, rename, other = os.unlink, os.rename, path.with_name(".other")
     pl.DataFrame({"n": [8], "t": [8]}).write_parquet(other)
 
-    def unlinking(name: Any, *, dir_fd: int | None = None) -> None:
+    def come(name: Any) -> None:
         if name == path.name and other.exists():
             rename(other, path)
+
+    def unlinking(name: Any, *, dir_fd: int | None = None) -> None:
+        come(name)
         unlink(name, dir_fd=dir_fd)
 
     def renaming(name: Any, target: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
-        if name == path.name and other.exists():
-            rename(other, path)
+        come(name)
         rename(name, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    def renaming_where_free(name: str, target: str, how: int, folder: int) -> int:
+        come(name)
+        return renamed(name, target, how, folder)
 
     monkeypatch.setattr(os, "unlink", unlinking)
     monkeypatch.setattr(os, "rename", renaming)
+    if module.renamed is renamed:  # else it renames nothing
+        monkeypatch.setattr(module, "renamed", renaming_where_free)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.usefixtures("its_files")
 def test_a_file_that_comes_in_the_moment_in_which_another_leaves_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: dict[str, Any], *, links: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: dict[str, Any]
 ) -> None:
     path = put(tmp_path, 0)
     replaced_as_it_leaves(monkeypatch, path)
-    if not links:
-        in_another_file_system(monkeypatch, among_themselves=False)
     with opened(tmp_path, **way) as session:
         session.step()
     assert pl.read_parquet(path)["n"].to_list() == [8]
     assert below(tmp_path / "in") == ["day=0/000.parquet"]
 
 
+@pytest.mark.usefixtures("its_files")
 def test_of_two_files_that_come_in_that_moment_none_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -602,6 +747,30 @@ def test_of_two_files_that_come_in_that_moment_none_is_lost(
     assert f"{path} was replaced twice while it was put away: {hidden} was there in between" in caplog.text
 
 
+@pytest.mark.usefixtures("its_files")
+def test_what_was_taken_aside_is_not_renamed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file that nobody has read lies at the hidden name, and the one that was read is there again."""
+    path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
+    store.failpoints.arm("put-away-aside", lambda: path.write_text("the third"))
+    with monkeypatch.context() as moment:
+        replaced_as_it_leaves(moment, path)
+        with opened(tmp_path, store=store, delete=True) as session:
+            session.step()
+    (hidden,) = [one for one in path.parent.iterdir() if one != path]
+    put(tmp_path, 0)
+    with opened(tmp_path, delete=True) as session:
+        assert pl.read_parquet(hidden)["n"].to_list() == [8]
+        assert pl.read_parquet(path)["n"].to_list() == [0]
+        assert f"tried again: [Errno 17] File exists: '{path.name}' -> '{hidden.name}'" in caplog.text
+        hidden.rename(path.with_name("008.parquet"))
+        session.process()
+        session.process()
+        check_read(session, 2)
+    assert below(tmp_path / "in") == []
+
+
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_a_name_is_free_although_the_run_died_as_its_file_left(tmp_path: Path, way: dict[str, Any]) -> None:
     path, store = put(tmp_path, 0), LocalStore(tmp_path / "state")
@@ -615,6 +784,7 @@ def test_a_name_is_free_although_the_run_died_as_its_file_left(tmp_path: Path, w
     assert below(tmp_path / "in") == []
 
 
+@pytest.mark.usefixtures("its_files")
 def test_a_run_that_died_with_another_file_taken_aside_puts_it_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

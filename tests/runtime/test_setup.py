@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tidegate.runtime.connectors import directory
 from tidegate.runtime.connectors.sources import Source, parquet
+from tidegate.runtime.connectors.watch import Watch
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.setup import prepare
 from tidegate.runtime.engines.spark.input.bounded import bounded_inputs
@@ -46,6 +49,31 @@ def test_a_file_that_was_written_again_is_refused_before_others_are_read(tmp_pat
             run._setup.unread()
         with pytest.raises(tg.QueryError, match=r"TG411 S: .*0\.parquet was read with"):
             run.process()
+
+
+def test_of_files_that_changed_one_is_told_that_is_changed_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system tells of no changes, a look asks for one of them again, and not for those that may be mended."""
+    monkeypatch.setattr(Watch, "of", lambda _: None)
+    monkeypatch.setattr(directory, "SMALL_DIRECTORY", -1)
+    monkeypatch.setattr(directory, "APART", float("inf"))
+    state, files = tmp_path / "state", tmp_path / "in"
+    times = {str(write(files, number)): 1_700_000_000 + number for number in range(3)}
+    for path, time in times.items():
+        os.utime(path, (time, time))
+    with session(state, files) as run:
+        run.process()
+    for path in times:
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    with session(state, files) as run:
+        with pytest.raises(tg.QueryError, match="TG411"):
+            run._setup.unread()
+        asked, *others = run._setup.directories["S"].changed
+        for path in others:
+            os.utime(path, (times[path], times[path]))
+        with pytest.raises(tg.QueryError, match=f"TG411 S: {re.escape(asked)} was read with"):
+            run._setup.unread()
 
 
 def test_rows_that_a_checkpoint_keeps_have_no_age(tmp_path: Path) -> None:

@@ -79,6 +79,12 @@ GROUP = Group(
             "",
         ),
         bug(
+            "a copy to be swept is open for reading alone",
+            LOCAL,
+            '_reader(Path(entry.path), "r+b")',
+            "_reader(Path(entry.path))",
+        ),
+        bug(
             "a copy that fails stays",
             LOCAL,
             "        except (OSError, MemoryError, StateError):\n            copy.unlink(missing_ok=True)\n",

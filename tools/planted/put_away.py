@@ -60,8 +60,8 @@ GROUP = Group(
         bug(
             "the name of a copy has that of the file in it",
             AWAY,
-            'f".tidegate-{_digest(_name(file), file.size, file.mtime_ns)}"',
-            'f".{_name(file)}.tidegate-{file.size}-{file.mtime_ns}"',
+            'f"{_HIDDEN}{_digest(_name(file), file.size, file.mtime_ns)}"',
+            'f"{_HIDDEN}{_name(file)}-{file.size}-{file.mtime_ns}"',
         ),
         bug(
             "a number makes a name too long",
@@ -139,14 +139,51 @@ GROUP = Group(
         bug(
             "what is put back takes the place of what came",
             AWAY,
-            "        os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)\n",
-            "        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)\n        return\n",
+            "            os.link(name, target, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)\n",
+            "            os.rename(name, target, src_dir_fd=folder, dst_dir_fd=folder)\n            return\n",
         ),
         bug(
-            "a start looks for files as they were offered",
+            "what is put back takes the place of what lies there",
+            AWAY,
+            "_renamed_where_free(folder, aside, name)",
+            "os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)",
+        ),
+        bug(
+            "what is taken aside takes the place of what lies there",
+            AWAY,
+            "_renamed_where_free(folder, name, aside)",
+            "os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)",
+        ),
+        bug(
+            "what is taken aside without a look takes the place of what lies there",
+            AWAY,
+            "        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name, None, target)\n",
+            "        pass\n",
+        ),
+        bug(
+            "what is taken aside loses its name after it has the other",
+            AWAY,
+            "if name.startswith(_HIDDEN):",
+            "if True:",
+        ),
+        bug(
+            "only what its last batch read is known of a run to have left",
             CHECKPOINT,
-            "return offer.as_read({(source, file.path): file for source, files in recent for file in files})",
-            "return offer",
+            "                    gone[source] = tuple(away.gone)\n",
+            "                    gone[source] = tuple(file for file in away.gone if file in read.get(source, ()))\n",
+        ),
+        bug("what has left is known of one source", CHECKPOINT, "encode_away({**left, **gone})", "encode_away(gone)"),
+        bug(
+            "what is known to have left comes behind what can not leave",
+            POSITIONS,
+            "LeavingFiles(sorted((*recent[::-1], *files), key=lambda file: file not in known))",
+            "LeavingFiles((*recent[::-1], *files))",
+        ),
+        bug(
+            "a record that the machine died with is damaged",
+            CHECKPOINT,
+            'decode_away(data, seq) if data.strip(b"\\0") else {}',
+            "decode_away(data, seq) if data else {}",
         ),
         bug("removals are not durable", AWAY, "            sync_opened(folder)\n", "            pass\n"),
         bug(
@@ -165,11 +202,14 @@ GROUP = Group(
         bug(
             "what a crash left is not put away",
             CHECKPOINT,
-            "        self._log.put_away(self._putting_away)\n        if manifest is not None and self._putting_away:",
-            "        self._log.put_away(self._putting_away)\n        if False:",
+            "            self._put_away(seq, {}, left)\n",
+            "            pass\n",
         ),
         bug(
-            "a restart does not know what has left", CHECKPOINT, "failpoints, read if done else ())", "failpoints, ())"
+            "a restart does not know what has left",
+            CHECKPOINT,
+            "self.store.failpoints, known)",
+            "self.store.failpoints, ())",
         ),
         Bug(
             "files leave without their batch",
@@ -178,12 +218,12 @@ GROUP = Group(
                     CHECKPOINT,
                     '        store.failpoints.hit("commit-before-manifest")\n',
                     "        self._log.accept(batch.intent.offer, manifest.positions)\n"
-                    "        self._put_away(manifest.seq, batch.intent.offer, done=False)\n"
+                    "        self._put_away(manifest.seq, batch.intent.offer.files, {})\n"
                     '        store.failpoints.hit("commit-before-manifest")\n',
                 ),
                 Patch(
                     CHECKPOINT,
-                    "        self._log.accept(batch.read, manifest.positions)\n        self.manifest,",
+                    "        self._log.accept(read, manifest.positions)\n        self.manifest,",
                     "        self.manifest,",
                 ),
             ),

@@ -116,8 +116,14 @@ GROUP = Group(
         bug(
             "a file that was written again is not noticed",
             "runtime/engines/setup.py",
-            "            self._check_unchanged(name, directory.changed.values())\n",
+            "            self._check_unchanged(name, reversed(directory.changed.values()))\n",
             "            pass\n",
+        ),
+        bug(
+            "a file is told as changed that may be mended",
+            "runtime/engines/setup.py",
+            "reversed(directory.changed.values())",
+            "directory.changed.values()",
         ),
         bug(
             "rows that the checkpoint keeps have an age",

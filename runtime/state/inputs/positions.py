@@ -8,7 +8,7 @@ takes long, and the number of tables grows with the logarithm of the number of f
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -160,16 +160,18 @@ class PositionLog:
         self._logged: set[tuple[str, SourceFile]] = set()
         """Those that are to leave and stand in tables of the log."""
 
-    def put_away(self, sources: Iterable[str]) -> None:
-        """Files of these sources leave once they were read; those that were read before, now."""
+    def put_away(self, sources: Iterable[str], left: Mapping[str, Collection[SourceFile]]) -> None:
+        """Files of these sources leave once they were read; those that were read before, now: first those that are
+        known to have `left`, then those of the last batch.
+        """
         logged: dict[str, list[SourceFile]] = {source: [] for source in sources}
         for source, rows in self._tables() if logged else ():
             if source in logged:
                 logged[source] += (SourceFile(*row) for row in rows.drop("source").iter_rows())
         self._logged = {(source, file) for source, files in logged.items() for file in files}
-        self.leaving = {source: LeavingFiles(files) for source, files in logged.items()}
-        for source, leaving in self.leaving.items():
-            leaving.add(self.positions.recent.get(source, ())[::-1])  # first those of the last batch
+        for source, files in logged.items():
+            known, recent = frozenset(left.get(source, ())), self.positions.recent.get(source, ())
+            self.leaving[source] = LeavingFiles(sorted((*recent[::-1], *files), key=lambda file: file not in known))
 
     def gone(self, source: str, files: Sequence[SourceFile]) -> None:
         """Records that files left their directory, so that a file of such a name is new. The next batch forgets

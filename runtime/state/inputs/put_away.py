@@ -22,9 +22,11 @@ from typing import BinaryIO, Final
 from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.state.store.local import sync_opened
+from tidegate.runtime.state.store.renaming import NO_REPLACE, renamed
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OTHER_FILE_SYSTEM: Final = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
+_HIDDEN: Final = ".tidegate-"
 _CHUNK: Final = 1 << 20
 #: Bytes of a name, at most, and those of its ending if it is one that says what the file is.
 _MOST_OF_A_NAME: Final = 255
@@ -122,7 +124,7 @@ def _put_folder_away(
                 failpoints.hit("put-away-before")
                 if rule.archive is not None:
                     if archive is None:
-                        archive = opened.enter_context(_opened_archive(rule.archive, folders))
+                        archive = opened.enter_context(_opened(rule.archive, folders, make=True))
                     _link(folder, name, archive, file, status)
                     failpoints.hit("put-away-archived")
                 ready.append((file, name, status))
@@ -149,7 +151,7 @@ def _name(file: SourceFile) -> str:
 
 def _aside(file: SourceFile) -> str:
     """A name that no reader of the folder looks at, for this version of the file alone."""
-    return f".tidegate-{_digest(_name(file), file.size, file.mtime_ns)}"
+    return f"{_HIDDEN}{_digest(_name(file), file.size, file.mtime_ns)}"
 
 
 def _found(folder: int, file: SourceFile) -> tuple[str, os.stat_result]:
@@ -181,7 +183,7 @@ def _removed(folder: int, file: SourceFile, name: str, status: os.stat_result, f
     """
     aside = _aside(file)
     if name != aside:
-        os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+        _renamed_where_free(folder, name, aside)
         failpoints.hit("put-away-aside")
         if _version(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != _version(status):
             _put_back(folder, file)
@@ -197,33 +199,49 @@ def _put_back(folder: int, file: SourceFile) -> None:
     """
     name, aside = _name(file), _aside(file)
     try:
-        os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        _renamed_where_free(folder, aside, name)
     except FileExistsError:
         there, taken = (os.stat(one, dir_fd=folder, follow_symlinks=False) for one in (name, aside))
-        if not os.path.samestat(there, taken):
-            kept = os.path.join(os.path.dirname(file.path), aside)
-            _logger.warning("%s was replaced twice while it was put away: %s was there in between", file.path, kept)
+        if os.path.samestat(there, taken):  # linked before a crash
+            os.unlink(aside, dir_fd=folder)
             return
-    except OSError as error:
-        if error.errno not in _OTHER_FILE_SYSTEM:
-            raise
-        os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)  # a file system without links
-        return
-    os.unlink(aside, dir_fd=folder)
+        kept = os.path.join(os.path.dirname(file.path), aside)
+        _logger.warning("%s was replaced twice while it was put away: %s was there in between", file.path, kept)
+
+
+def _renamed_where_free(folder: int, name: str, target: str) -> None:
+    """Gives a file of a folder another name; `FileExistsError` where something has that name."""
+    number = renamed(name, target, NO_REPLACE, folder)
+    if number in (errno.ENOSYS, errno.EINVAL):
+        _renamed_in_steps(folder, name, target)
+    elif number:
+        raise OSError(number, os.strerror(number), name, None, target)
+
+
+def _renamed_in_steps(folder: int, name: str, target: str) -> None:
+    """The same where a file system cannot look and rename at once.
+
+    Nobody else gives or takes hidden names. So a file that has one is linked to the other name and then loses it, and
+    one that is to have one is renamed after a look. To link that one would not do: another file could be renamed to its
+    name before it loses it. Where there are no links, a look is all there is.
+    """
+    if name.startswith(_HIDDEN):
+        try:
+            os.link(name, target, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _OTHER_FILE_SYSTEM:
+                raise
+        else:
+            os.unlink(name, dir_fd=folder)
+            return
+    with suppress(FileNotFoundError):
+        os.stat(target, dir_fd=folder, follow_symlinks=False)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name, None, target)
+    os.rename(name, target, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def _version(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-@contextmanager
-def _opened_archive(top: str, folders: Sequence[str]) -> Iterator[int]:
-    with ExitStack() as opened:
-        try:
-            archive = opened.enter_context(_opened(top, folders, make=True))
-        except FileNotFoundError as error:  # of the archive, not of the file
-            raise OSError(errno.EIO, f"{top}: {error}") from error
-        yield archive
 
 
 def _is_archived(top: str, folders: Sequence[str], file: SourceFile) -> bool:

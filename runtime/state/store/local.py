@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from tidegate.runtime.state.errors import FOREIGN, LOCATION, OUTPUT, STORAGE, WRITER, StateError, linked
 from tidegate.runtime.state.failpoints import Failpoints
@@ -303,7 +303,8 @@ class LocalStore:
         with os.scandir(directory) as entries:
             for entry in entries:
                 if is_copy(entry.name) and entry.is_file(follow_symlinks=False):
-                    with suppress(OSError), _reader(Path(entry.path)) as file:
+                    # Network file systems lock only what is open for writing.
+                    with suppress(OSError), _reader(Path(entry.path), "r+b") as file:
                         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                         os.unlink(entry.path)
         self._swept.add(directory)
@@ -598,9 +599,9 @@ def _sync_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _reader(path: Path) -> BinaryIO:
+def _reader(path: Path, mode: Literal["rb", "r+b"] = "rb") -> BinaryIO:
     """The file itself, for reading; `OSError` ELOOP for a link."""
-    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW))
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW))
 
 
 def _checksum(path: Path) -> str:

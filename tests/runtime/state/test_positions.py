@@ -41,7 +41,7 @@ def test_what_was_read_is_known_and_what_has_gone_is_not(seed: int, monkeypatch:
             log, putting_away = PositionLog(store, log.positions), rng.random() < 0.7
             model = {source: dict(known) for source, known in durable.items()}
             if putting_away:
-                log.put_away(["left"])
+                log.put_away(["left"], {})
                 waiting = list(model["left"].values())
             assert sorted(log.leaving.get("left", [])) == sorted(waiting if putting_away else [])
         new = {source: tuple(file(100 * seq + k) for k in range(rng.randrange(4))) for source in SOURCES}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import threading
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -173,15 +175,23 @@ RESULT = "part-0000000001-q-00000.parquet"
 
 @pytest.fixture(params=["links", "renames", "neither"])
 def elsewhere(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory of another file system: one with links, one that renames to free names, and one that does neither."""
-    out, link = tmp_path / "out", os.link
+    """A directory of another file system: one with links, one that renames to free names, and one that does neither. As
+    network file systems do, it locks only what is open for writing.
+    """
+    out, link, flock = tmp_path / "out", os.link, fcntl.flock
 
     def link_here(source: Path, target: Path) -> None:
         if Path(target).parent == out and (request.param != "links" or Path(source).parent != out):
             raise OSError(errno.EXDEV, "another file system")
         link(source, target)
 
+    def lock_of_a_writer(file: BinaryIO, operation: int) -> None:
+        if fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, "not open for writing")
+        flock(file, operation)
+
     monkeypatch.setattr(os, "link", link_here)
+    monkeypatch.setattr(fcntl, "flock", lock_of_a_writer)
     if request.param == "neither":
         monkeypatch.setattr(local, "renamed", lambda *_: errno.EINVAL)
     return out
