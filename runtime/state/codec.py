@@ -1,6 +1,6 @@
 """JSON documents of the state: versioned, self-checked, read strictly into frozen dataclasses.
 
-A document is `{"body": ..., "checksum": ..., "format": 5, "kind": ...}` in one canonical spelling, so that every
+A document is `{"body": ..., "checksum": ..., "format": 6, "kind": ...}` in one canonical spelling, so that every
 flipped, missing or added byte is noticed. Supported field types: `int` (64 bit), `str`, `bool`, `T | None`, `tuple[T,
 ...]`, `tuple[A, B]`, `Mapping[str, T]`, dataclasses, `Extended` and `Json`.
 """
