@@ -143,6 +143,6 @@ def _damaged(table: FileTable, why: str) -> StateError:
     return StateError(
         DATA,
         f"{table.table.path} is damaged: {why}",
-        hint="restore the file from a backup, or let quarantine_keep drop what it lists: a run goes on meanwhile, but "
-        "no rejected rows can be read",
+        hint="restore the file from a backup, or let quarantine_keep drop what it lists: a run goes on meanwhile, "
+        "but no rejected rows can be read",
     )
