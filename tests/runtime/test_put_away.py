@@ -608,7 +608,6 @@ def test_a_record_of_what_has_left_that_is_damaged_is_refused(tmp_path: Path) ->
     for size in (0, len(data)):
         record.write_bytes(bytes(size))
         with opened(tmp_path, delete=True) as session:
-            session.process()
             check_read(session, 1)
 
 
