@@ -448,7 +448,7 @@ def test_a_share_is_read_once_by_a_worker_that_has_its_portions(
 ) -> None:
     """If it does not hold it. Nor does the task of the share read it after them."""
     opened: Counter[str] = Counter()
-    read_part = ordered_shards.read_part
+    read_part = ordered_state.read_part
 
     def reading(store: Any, query: str, part: Any, described: Any) -> Any:
         opened.update(file.path for delta in part for file in delta.files)

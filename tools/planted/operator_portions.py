@@ -113,8 +113,8 @@ GROUP = Group(
         bug(
             "a portion reads all segments",
             SHARES,
-            "[s for s in some if leaf.segment_relevant(s.bounds, job.old, new)]",
-            "list(some)",
+            "[segment for segment in segments if mattering.segment(segment.bounds)]",
+            "list(segments)",
         ),
         bug(
             "portions of an operator that has none yield what its task yields",

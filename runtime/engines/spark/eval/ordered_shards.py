@@ -30,7 +30,7 @@ from tidegate.runtime.rows import Rows
 from tidegate.runtime.state.codec import Json, parse_plain, plain
 from tidegate.runtime.state.errors import MANIFEST, storage_errors
 from tidegate.runtime.state.manifest import OperatorFiles
-from tidegate.runtime.state.segments import new_path
+from tidegate.runtime.state.segments import Segment, new_path
 from tidegate.runtime.state.store.interface import FileRef
 
 
@@ -228,8 +228,12 @@ def _evaluate_portion(
 def _up_to(job: ShardJob, attribute: str, instant: Extended) -> ShardJob:
     """The increment up to an earlier instant, over the segments that may hold a row for it."""
     new = {**job.new, attribute: instant}
-    pairs = zip(job.query.leaves, job.inputs, strict=True)
-    inputs = [[s for s in some if leaf.segment_relevant(s.bounds, job.old, new)] for leaf, some in pairs]
+    inputs: list[Sequence[Segment]] = []
+    for leaf, segments in zip(job.query.leaves, job.inputs, strict=True):
+        if segments:  # static tables have none
+            mattering = leaf.mattering(job.old, new)
+            segments = [segment for segment in segments if mattering.segment(segment.bounds)]
+        inputs.append(segments)
     return replace(job, inputs=inputs, new=new)
 
 
