@@ -113,8 +113,8 @@ GROUP = Group(
         bug(
             "a portion reads all segments",
             SHARES,
-            "[s for s in some if leaf.segment_relevant(s.bounds, job.old, new)]",
-            "list(some)",
+            "inputs=relevant(job.query, job.inputs, job.old, new), new=new)",
+            "new=new)",
         ),
         bug(
             "portions of an operator that has none yield what its task yields",
