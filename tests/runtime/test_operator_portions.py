@@ -331,7 +331,7 @@ def test_a_match_is_found_in_the_portion_in_which_it_is_detected(
 ) -> None:
     """In the second batch; in the first one a situation has begun."""
     rows = [{"name": HOT, "t": t, "x": x} for t, x in zip(TIMES, VALUES, strict=True)]
-    made = [rows[:2], rows[2:]]
+    made = [[*rows[:2], {"name": "other", "t": 2, "x": 0}], rows[2:]]
     monkeypatch.setattr(Loads, "portions", lambda *_: {("Found", 0): len(cuts) + 1})
     monkeypatch.setattr(portions, "_cuts", lambda job, _: cuts if job.new["detected"] == INF else [])
     begun(Workers(monkeypatch, tasks=1), tmp_path, pattern(), ["Found"], write(tmp_path / "in", made)).all()
