@@ -17,6 +17,10 @@ if TYPE_CHECKING:  # most test processes never load Spark
 settings.register_profile("tidegate", deadline=None, derandomize=True, database=None)
 settings.load_profile("tidegate")
 
+# The JVMs of tests end before their second compiler has earned what it costs: 2 of 5 seconds of CPU. Processes that
+# tests start have it from here too.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before xdist reads the groups, and after that
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
