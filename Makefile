@@ -9,6 +9,8 @@ ARGS   ?=
 LARGE  ?= 2.2
 py     := $(VENV)/bin/python
 ready  := $(VENV)/.ready
+# Images of containers set it. Each of hundreds of processes would compile Polars, pyarrow and numba again: 3 s.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup doctor demo said test checked test-all bench lint format typecheck kernels pytest docs serve soak lock clean

@@ -17,15 +17,22 @@ if TYPE_CHECKING:  # most test processes never load Spark
 settings.register_profile("tidegate", deadline=None, derandomize=True, database=None)
 settings.load_profile("tidegate")
 
+# The JVMs of tests end before their second compiler has earned what it costs: 2 of 5 seconds of CPU. Processes that
+# tests start have it from here too.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before xdist reads the groups, and after that
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
-    """Tests of one group run in one process. xdist goes by the ends of their names, and pytest 9.2 keeps names where
-    xdist 3.8 does not change them.
+    """Tests of one group run in one process: those on Spark, and those that share what a fixture of their module makes.
+
+    xdist goes by the ends of their names, and pytest 9.2 keeps names where xdist 3.8 does not change them.
     """
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.get_closest_marker("xdist_group") is None and _has_fixture_of_module(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     yield
     for item in items if hasattr(config, "workerinput") else ():
         group = item.get_closest_marker("xdist_group")
@@ -33,6 +40,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             from _pytest.nodeid import NodeId  # a pytest of before has none, and needs none
 
             item._id = NodeId.parse(f"{item.nodeid}@{group.args[0]}")
+
+
+def _has_fixture_of_module(item: pytest.Item) -> bool:
+    """Whether a fixture is made once for tests of its module: in two processes it would be made twice."""
+    named = getattr(item, "_fixtureinfo", None)
+    return named is not None and any(found[-1].scope == "module" for found in named.name2fixturedefs.values() if found)
 
 
 @pytest.fixture(scope="session")

@@ -337,7 +337,7 @@ def _first_failure(copy: Path, tests: Sequence[str], marked: str, seconds: float
         marked,
         *tests,
     ]
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TIDEGATE_SCALE": "1.5"}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "TIDEGATE_SCALE": "1.5"}  # else all is compiled again
     done = subprocess.run(
         command,
         cwd=copy,

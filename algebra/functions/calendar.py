@@ -278,10 +278,16 @@ def is_zone(name: str) -> bool:
         return False
 
 
-def zone_hint(name: object) -> str:
+@lru_cache(maxsize=1)
+def _zones() -> tuple[str, ...]:
+    """The names of all time zones; their files are looked through for them, which takes 30 ms."""
     from zoneinfo import available_timezones  # as above
 
-    near = nearest(name, sorted(available_timezones())) if isinstance(name, str) else []
+    return tuple(sorted(available_timezones()))
+
+
+def zone_hint(name: object) -> str:
+    near = nearest(name, _zones()) if isinstance(name, str) else []
     meant = " or ".join(f'"{zone}"' for zone in near)
     return f"did you mean {meant}?" if near else 'zones are called "Europe/Berlin", "America/New_York", "UTC"'
 

@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, get_args
@@ -158,9 +159,7 @@ def load(period: Period) -> Events:
     `dep` is `sched_dep` plus the delay, which also gets departures after midnight and the change of clocks right.
     """
     folder = package_data()
-    with zipfile.ZipFile(folder / "flights.csv.zip") as archive:
-        flights = _csv(archive.read("flights.csv"), FLIGHT_COLUMNS)
-    flights = flights.append_column("flight_id", pa.array(np.arange(1, flights.num_rows + 1)))
+    flights = _flights(folder)
     flights = flights.filter(_inside(flights, period))
     sched = _micros(flights["time_hour"]) + _micros(flights["minute"]) * 60_000_000
     flights = flights.append_column("sched_dep", _timestamps(sched))
@@ -186,6 +185,14 @@ def load(period: Period) -> Events:
         ),
         airlines=_csv((folder / "airlines.csv").read_bytes(), {"carrier": pa.string(), "name": pa.string()}),
     )
+
+
+@cache
+def _flights(folder: Path) -> pa.Table:
+    """The year's flights as the package has them, with their numbers; reading them takes longer than all the rest."""
+    with zipfile.ZipFile(folder / "flights.csv.zip") as archive:
+        flights = _csv(archive.read("flights.csv"), FLIGHT_COLUMNS)
+    return flights.append_column("flight_id", pa.array(np.arange(1, flights.num_rows + 1)))
 
 
 def prepare(

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.runtime.test_terms_conformance import spark_failures
+from tests.runtime.test_terms_conformance import TABLE, spark_failures
 from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
@@ -22,7 +22,7 @@ from tidegate.algebra.terms import Attr, Call, Lit, Term, Value, attributes_of, 
 from tidegate.algebra.typed.operations import operation, resolve, term_type
 from tidegate.algebra.types import BIGINT, DOUBLE, DURATION, TIMESTAMP, DataType
 from tidegate.runtime.eval.terms import compile_pair, compile_term, held_type
-from tidegate.runtime.testkit.conformance import TYPES, Sample, boundary_values, conformance_table
+from tidegate.runtime.testkit.conformance import TYPES, Sample, boundary_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ class Overload:
 
 
 def overloads() -> Iterator[Overload]:
-    for row in conformance_table():
+    for row in TABLE:
         for sample in row.samples:
             assert isinstance(sample.term, Call)
             takes = tuple(attribute.type for attribute in sample.schema.attributes)

@@ -21,8 +21,11 @@ MEMORY = 8 << 30
 
 
 def environment(root: Path, *, uncompiled: bool) -> dict[str, str]:
-    """The environment of a process that collects tests, beside others; with `uncompiled`, kernels run as Python."""
-    own = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "POLARS_MAX_THREADS": "1"}
+    """The environment of a process that collects tests, beside others; with `uncompiled`, kernels run as Python.
+
+    Modules that it compiles are written, also where the machine says not to: of the tree they are as they stand there.
+    """
+    own = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "", "POLARS_MAX_THREADS": "1"}
     return {**os.environ, **own, **({"NUMBA_DISABLE_JIT": "1"} if uncompiled else {})}
 
 
