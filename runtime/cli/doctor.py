@@ -78,6 +78,7 @@ def _findings() -> Iterator[Finding]:
         yield _package(package, "optional", f"to run on Spark: pip install 'tidegate[spark]'{others}")
     for package, extra in OPTIONAL.items():
         yield _package(package, "optional", f"for {USES[package]}: pip install '{extra}'")
+    yield _compiled()
     yield _java()
     yield _memory()
     yield Finding("cores", "ok", str(os.cpu_count() or "unknown"))
@@ -107,6 +108,22 @@ def _package(name: str, otherwise: Status, advice: str) -> Finding:
             name, otherwise, version, "pip install 'pyspark==4.3.*', the version that Tidegate is tested with"
         )
     return Finding(name, "ok", version)
+
+
+def _compiled() -> Finding:
+    """Whether Python has kept what it compiled of the packages, or may do so at the first start."""
+    specs = {name: importlib.util.find_spec(name) for name in CORE}
+    without = [name for name, spec in specs.items() if spec and spec.cached and not Path(spec.cached).exists()]
+    if not without:
+        return Finding("compiled packages", "ok", "all")
+    if not sys.dont_write_bytecode:
+        return Finding("compiled packages", "ok", f"at the first start: {', '.join(without)}")
+    return Finding(
+        "compiled packages",
+        "warning",
+        f"not {', '.join(without)}, and PYTHONDONTWRITEBYTECODE keeps Python from it: each start takes seconds more",
+        "python -m compileall -q on the folder of packages, as a step of the image",
+    )
 
 
 def _java() -> Finding:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import py_compile
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -52,6 +54,22 @@ def test_optional_packages_are_called_so(monkeypatch: pytest.MonkeyPatch) -> Non
     assert findings(diagnosis)["no-such-package-of-ours"].status == "optional"
     assert findings(diagnosis)["java"].status == "optional"
     assert "for those who want them: no-such-package-of-ours, java" in str(diagnosis)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_packages_that_each_start_compiles_are_named(
+    kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plain.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(doctor, "CORE", ("plain",))
+    monkeypatch.setattr(sys, "dont_write_bytecode", not kept)
+    found = findings(doctor.diagnose())["compiled packages"]
+    assert found.status == ("ok" if kept else "warning")
+    assert "plain" in found.found
+    assert ("compileall" in found.advice) == (not kept)
+    py_compile.compile(str(tmp_path / "plain.py"))
+    assert findings(doctor.diagnose())["compiled packages"].found == "all"
 
 
 def test_a_cache_that_cannot_be_written_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
