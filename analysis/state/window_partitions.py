@@ -58,13 +58,14 @@ class WindowEnds:
     """The changes that tell when windows end, of which an operator has the beginning as a key (rule R63).
 
     `changes` are rows of one stream. `keys` pairs keys of the operator with columns there: all keys of the model, and
-    the beginning. A row whose `change` is an end says that none of these keys comes with an instant after its `time`.
+    the beginning. A row whose `change` is `end` says that none of these keys comes with an instant after its `time`.
     """
 
     changes: Node
     keys: tuple[tuple[str, str], ...]
     time: str
     change: str
+    end: str = END
 
 
 def successive_keys(query: Query, program: ProgramDef) -> tuple[str, ...]:

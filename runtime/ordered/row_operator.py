@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from tidegate.algebra.ordered.transitions.definition import END
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
@@ -279,7 +278,7 @@ class KeptRowsOperator(RowOperator[KeptRows]):
 
 def ended_keys(ended: EndedWindows, leaf: Rows) -> pl.DataFrame:
     """The keys of the windows that end in an increment, from the changes that it reads."""
-    ends = as_frame(leaf).filter(pl.col(ended.change) == END)
+    ends = as_frame(leaf).filter(pl.col(ended.change) == ended.end)
     return ends.select(pl.col(column).alias(key) for key, column in ended.keys)
 
 

@@ -429,7 +429,7 @@ def _ended_windows(
         columns = tuple(dict.fromkeys((*(column for _, column in keys), names[of.change])))
         occurrence = read_once(of.changes, of.time, facts, time)
         layout.want((part, None), columns, occurrence.stream.schema.temporal)
-        ended.append(EndedWindows(first + len(leaves), keys, names[of.change]))
+        ended.append(EndedWindows(first + len(leaves), keys, names[of.change], of.end))
         leaves.append(_LeafDraft((part, None), None, occurrence, columns))
     return leaves, tuple(ended)
 

@@ -202,7 +202,7 @@ PurgeMode = Literal["planned", "always", "off"]
 
 @dataclass(frozen=True, slots=True)
 class EndedWindows:
-    """Where an operator reads which windows have ended (rule R63): rows of a leaf, those whose `change` is an end.
+    """Where an operator reads which windows have ended (rule R63): rows of a leaf, those whose `change` is `end`.
 
     `keys` pairs keys of its partitions with columns there: partitions with these keys have all their rows, once the
     operator has read its events up to the end.
@@ -211,6 +211,7 @@ class EndedWindows:
     leaf: int
     keys: tuple[tuple[str, str], ...]
     change: str
+    end: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ GROUP = Group(
         bug(
             "windows have ended as they begin",
             OPERATOR,
-            "    ends = as_frame(leaf).filter(pl.col(ended.change) == END)\n",
+            "    ends = as_frame(leaf).filter(pl.col(ended.change) == ended.end)\n",
             "    ends = as_frame(leaf)\n    assert END\n",
             required=True,
         ),
