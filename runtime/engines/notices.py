@@ -22,13 +22,14 @@ from tidegate.runtime.connectors.sinks import ParquetSink, is_gone
 from tidegate.runtime.connectors.sources import Files, Source
 from tidegate.runtime.engines.rejections import (
     MENDS,
+    SomeRows,
     all_rejected,
     example,
     file_rejected,
     is_rejected,
     last_of,
     place_of_term,
-    rows_of,
+    rows_by_origin,
 )
 from tidegate.runtime.ingest.raw_rows import Raw
 from tidegate.runtime.ingest.values import MISSING
@@ -242,19 +243,23 @@ class Notices:
 
     def _judge_files(self, name: str, report: BatchReport) -> None:
         """Warns of files that lack a column, of the first, of ten and so on, where others of the batch are fine."""
-        kept = [row for batch in self._kept(report.seq) for row in rows_of(batch, name, MISSING)]
+        kept = [some for batch in self._kept(report.seq) for some in rows_by_origin(batch, name, MISSING)]
         # Before the rows of this batch are those of others that were merged with them.
-        kept = kept[-report.counts[name].rejected[MISSING] :]
+        before = sum(some.rows for some in kept) - report.counts[name].rejected[MISSING]
+        by_origin: dict[str, list[SomeRows]] = {}
+        for some in kept:
+            if some.rows > before:
+                by_origin.setdefault(some.origin, []).append(some.without(max(before, 0)))
+            before -= some.rows
         files, last = self.lacking.get(name, (0, ""))
-        for origin in dict.fromkeys(row["origin"] for row in kept):
+        for origin, parts in by_origin.items():
             if origin == last:
                 continue
             files, last = files + 1, origin
             self.lacking[name] = files, last
             if is_rejected(report.counts[name]) or files not in (1, due_after(files - 1)):
                 continue
-            rows = [row for row in kept if row["origin"] == origin]
-            self._warn(name, file_rejected(self.setup.streams[name], rows, files))
+            self._warn(name, file_rejected(self.setup.streams[name], parts, files))
 
     def ended(
         self, counts: Mapping[str, SourceCounts], advances: Mapping[tuple[str, str], Extended] = MappingProxyType({})

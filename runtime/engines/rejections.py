@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.algebra.dsl.checks.suggestions import CONVERT
@@ -119,13 +120,27 @@ def all_rejected(
     )
 
 
-def file_rejected(stream: StreamDef, rows: Sequence[Mapping[str, Any]], number: int) -> Problem:
+@dataclass(frozen=True, slots=True)
+class SomeRows:
+    """Rejected rows of one origin that stand together: how many, and one of them, with an attribute if any has one."""
+
+    origin: str
+    rows: int
+    example: Mapping[str, Any]
+
+    def without(self, rows: int) -> SomeRows:
+        """Fewer of them."""
+        return replace(self, rows=self.rows - rows)
+
+
+def file_rejected(stream: StreamDef, parts: Sequence[SomeRows], number: int) -> Problem:
     """All rows of a file that lacks a column, which is the first, tenth and so on of its kind."""
     others = "" if number == 1 else f"; it is file {number:,} of its kind"
-    row = next((row for row in rows if row["attribute"] is not None), rows[-1])
+    rows, examples = sum(some.rows for some in parts), [some.example for some in parts]
+    row = next((row for row in examples if row["attribute"] is not None), examples[-1])
     return Problem(
         "TG430",
-        f"{count_of(len(rows), 'row')} of {stream.name}, all of a file, were rejected: {MISSING}{others}",
+        f"{count_of(rows, 'row')} of {stream.name}, all of a file, were rejected: {MISSING}{others}",
         because=tuple(example(row)),
         hint=_mend(stream, MISSING, row),
     )
@@ -172,8 +187,21 @@ def last_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, A
     return _of(batch, source, reason)[-1:].to_pylist()  # type: ignore[no-any-return]
 
 
-def rows_of(batch: pa.RecordBatch, source: str, reason: str) -> list[dict[str, Any]]:
-    return _of(batch, source, reason).to_pylist()  # type: ignore[no-any-return]
+def rows_by_origin(batch: pa.RecordBatch, source: str, reason: str) -> Iterator[SomeRows]:
+    """The rows of a source that were rejected for a reason, those of one origin together."""
+    import numpy as np
+
+    rows = _of(batch, source, reason)
+    if not rows.num_rows:
+        return
+    numbers = np.asarray(rows.column("origin").dictionary_encode().indices)
+    named = np.asarray(rows.column("attribute").is_valid())
+    firsts = np.flatnonzero(np.concatenate(([True], numbers[1:] != numbers[:-1])))
+    for first, end in zip(firsts.tolist(), [*firsts[1:].tolist(), len(numbers)], strict=True):
+        with_attribute = np.flatnonzero(named[first:end])
+        place = first + int(with_attribute[0]) if len(with_attribute) else end - 1
+        (example_,) = rows.slice(place, 1).to_pylist()
+        yield SomeRows(example_["origin"], end - first, example_)
 
 
 def _of(batch: pa.RecordBatch, source: str, reason: str) -> pa.RecordBatch:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import polars as pl
 
 from tidegate.algebra.errors import InternalError
-from tidegate.algebra.evaluation import EvaluationError, sum_out_of_range
+from tidegate.algebra.evaluation import EvaluationError, Values, sum_out_of_range
 from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import (
     Difference,
@@ -66,12 +66,56 @@ class SetAside:
     schema: Schema
     error: EvaluationError
 
-    def as_row(self, query: str, number: int) -> RejectedRow:
-        """The row as the quarantine stores it. It has no file, but a query."""
-        shown = {name: _shown(value, self.schema[name].type) for name, value in self.row.items()}
+    @property
+    def count(self) -> int:
+        return 1
+
+    def as_rows(self, query: str, number: int) -> Iterator[RejectedRow]:
+        """The row as the quarantine stores it, with its number among those of a batch. It has no file, but a query."""
+        yield self._as_row(query, number, self.row, error_text(self.error))
+
+    def _as_row(self, query: str, number: int, row: Mapping[str, Value], error: str) -> RejectedRow:
+        shown = {name: _shown(value, self.schema[name].type) for name, value in row.items()}
         text = json.dumps(shown, ensure_ascii=False)
-        where = f"query {query}"
-        return RejectedRow(query, where, number, self.reason, self.attribute, text, error_text(self.error))
+        return RejectedRow(query, f"query {query}", number, self.reason, self.attribute, text, error)
+
+
+@dataclass(frozen=True, slots=True)
+class SetAsideRows(SetAside):
+    """Many such rows, of which `row` is the first. As a table they take a fraction of what they take one by one.
+
+    The error of each is made of its `operands`.
+    """
+
+    rows: pl.DataFrame
+    operands: pl.DataFrame
+    error_of: Callable[[Values], EvaluationError]
+
+    @classmethod
+    def of(
+        cls,
+        reason: str,
+        rows: pl.DataFrame,
+        schema: Schema,
+        operands: pl.DataFrame,
+        error_of: Callable[[Values], EvaluationError],
+    ) -> SetAsideRows:
+        """There is at least one row."""
+        first, error = rows.row(0, named=True), error_of(operands.row(0, named=True))
+        return cls(reason, None, first, schema, error, rows, operands, error_of)
+
+    @property
+    def count(self) -> int:
+        return self.rows.height
+
+    def as_rows(self, query: str, number: int) -> Iterator[RejectedRow]:
+        last, text = self.error, error_text(self.error)
+        pairs = zip(self.rows.iter_rows(named=True), self.operands.iter_rows(named=True), strict=True)
+        for place, (row, operands) in enumerate(pairs, number):
+            error = self.error_of(operands)
+            if error is not last:
+                last, text = error, error_text(error)
+            yield self._as_row(query, place, row, text)
 
 
 def _shown(value: Value, type_: DataType) -> Value:
@@ -217,9 +261,11 @@ class Lenient:
         fails = numbered.select("\0n", error.is_not_null().alias("\0fails")).get_column("\0fails")
         if not fails.any():
             return rows
-        failures = TermFailures.of(term, schema)
-        for row in _passing(only(rows.filter(fails), schema.names), passes, schema).iter_rows(named=True):
-            self.aside.append(SetAside(UNEVALUABLE, None, row, schema, failures.error(row)))
+        gone = _passing(only(rows.filter(fails), schema.names), passes, schema)
+        if gone.height:
+            operands = gone.select(sorted(attributes_of(term)))
+            error_of = TermFailures.of(term, schema).error
+            self.aside.append(SetAsideRows.of(UNEVALUABLE, gone, schema, operands, error_of))
         return rows.filter(~fails)
 
 

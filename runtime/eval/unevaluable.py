@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
@@ -25,31 +25,32 @@ from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.eval.terms import compile_pair, compile_term
 from tidegate.runtime.plan.steps import Buffer
+from tidegate.runtime.state.quarantine import TOGETHER, error_text
 
 _ROW: Final = "\0row"
 _FAILS: Final = "\0fails"
 #: Pairs of rows and rows of a static table that a condition is evaluated for at a time.
 MOST_PAIRS: Final = 1 << 20
+#: Errors of a term that are known at a time: one takes 1.5 kB.
+MOST_ERRORS: Final = 1 << 10
 #: Of so many rows, or more, the ranges of the operands are looked at first.
 MANY_ROWS: Final = 4096
 
 
 def failures(
     nodes: Sequence[Node], rows: pl.DataFrame, statics: Mapping[str, pl.DataFrame], *, of_results: bool = False
-) -> dict[int, EvaluationError]:
-    """The error of the first term that has no value, by the number of the row. Rows with equal operands share one.
+) -> Failures:
+    """The rows for which a term has no value, with the first such term.
 
     `nodes` are row-wise parts over the stream of the rows, in the order in which they are evaluated. Terms are those of
     the reference evaluation: a row that a selection leaves out is not looked at above it. A term over a static table
     alone that fails is no row's fault and is raised. A row of a result is looked at beside those rows of a table alone
     that may be its partners, as in `semantics.evaluate_leniently`.
     """
-    errors: dict[int, EvaluationError] = {}
+    failed: list[FailedRows] = []
     for node in nodes:
-        walk = _Walk(rows, statics, of_results)
-        walk.rows_of(numbered(node), frozenset())
-        errors = walk.errors | errors
-    return errors
+        _Walk(rows, statics, of_results, failed).rows_of(numbered(node), frozenset())
+    return Failures(tuple(failed))
 
 
 def terms_of(buffer: Buffer) -> Node:
@@ -107,12 +108,12 @@ def numbered(node: Node) -> Node:
 
 @dataclass(slots=True)
 class _Walk:
-    """An evaluation of a numbered part. Rows that fail leave it, and `errors` has the reason of each."""
+    """An evaluation of a numbered part. Rows that fail leave it, and `failed` has each once."""
 
     rows: pl.DataFrame
     statics: Mapping[str, pl.DataFrame]
     of_results: bool
-    errors: dict[int, EvaluationError] = field(default_factory=dict)
+    failed: list[FailedRows]
 
     def rows_of(self, node: Node, needed: frozenset[str] | None = None) -> pl.DataFrame:
         """The rows of a part that do not fail, with the attributes that are `needed`, and perhaps others; None: all."""
@@ -162,11 +163,11 @@ class _Walk:
         if not fails.any():
             return None
         read = sorted(attributes_of(term))
-        first = frame.filter(fails).unique(_ROW, keep="first", maintain_order=True)
-        failures = TermFailures.of(term, schema)
-        for row in first.select(_ROW, *read).iter_rows(named=True):
-            if row[_ROW] not in self.errors:
-                self.errors[row[_ROW]] = failures.error(row)
+        first = frame.filter(fails).select(_ROW, *read).unique(_ROW, keep="first", maintain_order=True)
+        for part in self.failed:
+            first = first.join(part.rows, on=_ROW, how="anti", maintain_order="left")
+        if first.height:
+            self.failed.append(FailedRows(first, TermFailures.of(term, schema)))
         return fails
 
     def _matchable(self, join: Join, left: pl.DataFrame, right: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -220,8 +221,66 @@ def _scan(node: Node, name: str) -> Scan:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedRows:
+    """Rows for which a term has no value: their numbers, and what the term reads of each."""
+
+    rows: pl.DataFrame
+    failures: TermFailures
+
+    @property
+    def numbers(self) -> pl.Series:
+        return self.rows.get_column(_ROW)
+
+    def __iter__(self) -> Iterator[tuple[int, EvaluationError]]:
+        for row in self.rows.iter_rows(named=True):
+            yield row[_ROW], self.failures.error(row)
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Rows for which a term has no value, each once, by terms. Errors are made as one asks for them."""
+
+    parts: tuple[FailedRows, ...]
+
+    def __len__(self) -> int:
+        return sum(part.rows.height for part in self.parts)
+
+    def __iter__(self) -> Iterator[tuple[int, EvaluationError]]:
+        for part in self.parts:
+            yield from part
+
+    @property
+    def numbers(self) -> pl.Series:
+        """The numbers of the rows, in the order of the iteration."""
+        return pl.concat([part.numbers for part in self.parts])
+
+    def texts(self) -> pl.Series:
+        """The errors as text, in the same order; those of rows with equal operands are made once, if they stand near
+        each other.
+        """
+        made: list[pl.Series] = []
+        texts: list[str] = []
+        last: EvaluationError | None = None
+        for _, error in self:
+            texts.append(texts[-1] if error is last and texts else error_text(error))
+            last = error
+            if len(texts) >= TOGETHER:
+                made.append(pl.Series(texts, dtype=pl.String))
+                texts = []
+        return pl.concat([*made, pl.Series(texts, dtype=pl.String)])
+
+    def first(self) -> tuple[int, EvaluationError]:
+        """The row with the least number."""
+        firsts = [replace(part, rows=part.rows.bottom_k(1, by=_ROW)) for part in self.parts]
+        return min((found for part in firsts for found in part), key=lambda found: found[0])
+
+
+@dataclass(frozen=True, slots=True)
 class TermFailures:
-    """Why a term has no value: rows with equal operands share one error, which holds nothing of the evaluation."""
+    """Why a term has no value: rows with equal operands share one error, which holds nothing of the evaluation.
+
+    Of operands that are all different, those of the last rows are known.
+    """
 
     term: Term
     value: Evaluator
@@ -238,6 +297,8 @@ class TermFailures:
         operands = tuple(str(value) if isinstance(value, float) else value for value in values)  # 0.0 == -0.0
         error = self._known.get(operands)
         if error is None:
+            if len(self._known) >= MOST_ERRORS:
+                self._known.clear()
             error = self._known[operands] = self._error_of(row)
         return error
 

@@ -35,6 +35,8 @@ UNEVALUABLE = "unevaluable"
 
 #: Columns beside a row's own: its place in the arrival, why it is rejected, and the attribute that says so.
 POSITION, REASON, ATTRIBUTE = "\0position", "\0reason", "\0attribute"
+#: And the error of a term that has no value for it.
+ERROR = "\0error"
 NONE_REFUSED = pl.DataFrame(schema={POSITION: pl.Int64, REASON: pl.String, ATTRIBUTE: pl.String})
 
 
@@ -160,21 +162,21 @@ class ProgressValues:
 def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged: Schema) -> ProgressValues:
     values: dict[str, pa.Array] = {}
     speaks = np.zeros(source.count, dtype=np.bool_)
-    ahead: dict[int, str] = {}
+    ahead: list[tuple[str, BoolArray]] = []
     for attribute, column in options.progress_columns.items():
         said, _ = hold_column(source.columns[column], judged[column].as_nullable())
         speaks |= as_mask(said.is_valid())
         if (limit := intake.limits.get(attribute)) is not None:
             beyond = pc.greater(said, limit).fill_null(False)
-            for position in np.flatnonzero(as_mask(beyond)):
-                ahead.setdefault(int(position), column)
+            ahead.append((column, as_mask(beyond)))
             said = pc.if_else(beyond, pa.scalar(None, said.type), said)
         values[attribute] = said
     for name in (name for name in intake.stream.schema if name != options.arrival):
         if not speaks.any():
             break
         speaks &= _null_mask(source.columns[name])
-    return ProgressValues(values, {int(position): ahead.get(int(position)) for position in np.flatnonzero(speaks)})
+    alone = np.flatnonzero(speaks).tolist()
+    return ProgressValues(values, {n: next((column for column, beyond in ahead if beyond[n]), None) for n in alone})
 
 
 def _null_mask(column: pa.Array | pa.ChunkedArray | Sequence[object]) -> BoolArray:

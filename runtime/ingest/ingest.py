@@ -6,7 +6,7 @@ its Python workers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -26,6 +26,7 @@ from tidegate.runtime.eval.unevaluable import failures
 from tidegate.runtime.ingest.admission import (
     AHEAD,
     ATTRIBUTE,
+    ERROR,
     NONE_REFUSED,
     POSITION,
     REASON,
@@ -42,7 +43,7 @@ from tidegate.runtime.ingest.buffering import absorbed, as_small
 from tidegate.runtime.ingest.keys import ReadIndexed, RememberedRows, key_rejections
 from tidegate.runtime.ingest.raw_rows import Column, Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import broken_line, file_text, row_text
-from tidegate.runtime.ingest.validation import ValidatedRows, validate
+from tidegate.runtime.ingest.validation import JUDGED, ValidatedRows, validated_pieces
 from tidegate.runtime.ingest.values import MISSING
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
@@ -134,13 +135,15 @@ def ingest_rows(
     statics: Mapping[str, pl.DataFrame],
     options: SourceOptions,
     remembered: Remembered | None = None,
+    spill: Callable[[pa.Table], None] | None = None,
 ) -> IngestedRows:
     """Judges all rows of one stream in a batch and applies the chains of its buffers to the accepted ones.
 
     `remembered` are the rows by which these are judged, in a stream with a key or with beginnings of intervals; those
-    that are accepted are added.
+    that are accepted are added. Many rejected rows go to `spill`, and are not among those of the result.
     """
-    ingest = _Ingest(intake, statics, options, remembered or Remembered())
+    done = IngestedRows(quarantine=RejectedRows(spill))
+    ingest = _Ingest(intake, statics, options, remembered or Remembered(), done)
     for waiting in map(ingest.judge, arrivals):  # none is kept while the next one is read
         if waiting >= TOGETHER:
             ingest.store()
@@ -179,7 +182,7 @@ class _Ingest:
     statics: Mapping[str, pl.DataFrame]
     options: SourceOptions
     remembered: Remembered
-    done: IngestedRows = field(default_factory=IngestedRows)
+    done: IngestedRows
     waiting: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
     waiting_rows: int = 0
     parts: dict[str, list[HeldRows]] = field(default_factory=dict)
@@ -188,14 +191,39 @@ class _Ingest:
 
     def judge(self, arrival: Arrival) -> int:
         """Notes the fates of an arrival's rows; the accepted ones wait. Gives how many rows do."""
-        done, intake, options = self.done, self.intake, self.options
-        stream = intake.stream
-        judged = options.judged(stream.schema)
+        done = self.done
         try:
-            source, checked = _read(arrival, intake, judged)
+            source, pieces = _read(arrival, self.intake, self.options.judged(self.intake.stream.schema))
         except UnreadableFile as bad_file:
             self._set_aside(arrival.origin, bad_file)
             return self.waiting_rows
+        shown: Mapping[str, Column] | None = None
+        for first, checked in pieces:
+            piece = source.piece(first, JUDGED) if len(pieces) > 1 else source
+            bad = self._judge_piece(arrival.origin, piece, checked, first)
+            if bad is None:
+                continue
+            for reason, count in bad.group_by(REASON, maintain_order=True).len().iter_rows():
+                done.rejected[reason] = done.rejected.get(reason, 0) + count
+            if self._tells:
+                if shown is None:
+                    shown = _all_columns(arrival.origin, source) if source.absent else source.columns
+                self._tell(arrival.origin, shown, bad)
+        return self.waiting_rows
+
+    @property
+    def _tells(self) -> bool:
+        """Whether something more is to be noted of rejected rows than how many they are."""
+        policy = self.options.policy
+        return policy == "quarantine" or (policy == "fail" and not self.done.first_rejected)
+
+    def _judge_piece(self, origin: str, source: Raw, checked: ValidatedRows, first: int) -> pl.DataFrame | None:
+        """Notes the fates of rows from the number `first` of an arrival on; those that are rejected, by number, with
+        reason, attribute and error.
+        """
+        done, intake, options = self.done, self.intake, self.options
+        stream = intake.stream
+        judged = options.judged(stream.schema)
         rows = pl.from_arrow(checked.accepted, rechunk=False)
         assert isinstance(rows, pl.DataFrame)  # from a table
         if checked.rejected.num_rows:
@@ -211,7 +239,7 @@ class _Ingest:
         if options.arrival is not None:
             rows = rows.with_columns(pl.lit(intake.arrival, pl.Int64).alias(options.arrival))
         fine, refused = admit(rows, intake, options.progress_columns)
-        fine, failed = self._evaluable(fine, arrival.origin)
+        fine, failed = self._evaluable(fine, origin, first)
         seen = self.remembered.seen
         if seen is not None:
             fine, again = _without(fine, key_rejections(fine, seen.like(fine), options.key, options.arrival))
@@ -222,22 +250,22 @@ class _Ingest:
         if seen is not None:
             seen.add(fine)
         done.accepted += fine.height
-        self.waiting.append((arrival.origin, fine))
+        self.waiting.append((origin, fine))
         self.waiting_rows += fine.height
-        bad = [
-            (r["position"], r["reason"], r["attribute"])
-            for r in malformed.to_pylist()
-            if r["position"] not in said.alone
-        ]
-        bad += refused.rows()
-        bad += [(position, UNEVALUABLE, None) for position in failed]
-        bad += [(position, AHEAD, column) for position, column in said.alone.items() if column is not None]
         done.punctuations += sum(column is None for column in said.alone.values())
-        bad.sort()
-        for _, reason, _ in bad:
-            done.rejected[reason] = done.rejected.get(reason, 0) + 1
-        self._tell(arrival.origin, source, bad, failed)
-        return self.waiting_rows
+        bad = [refused, failed]
+        if malformed.num_rows:
+            alone = pl.Series(list(said.alone), dtype=pl.Int64).implode()
+            of_values = pl.DataFrame(malformed).select(
+                pl.col("position").alias(POSITION), pl.col("reason").alias(REASON), pl.col("attribute").alias(ATTRIBUTE)
+            )
+            bad.append(of_values.filter(~pl.col(POSITION).is_in(alone)))
+        if ahead := [(position, AHEAD, column) for position, column in said.alone.items() if column is not None]:
+            bad.append(pl.DataFrame(ahead, NONE_REFUSED.schema, orient="row"))
+        bad = [part for part in bad if part.height]
+        if not bad:
+            return None
+        return pl.concat(bad, how="diagonal").sort(POSITION).with_columns(pl.col(POSITION) + first)
 
     def _announced(self, ended: pl.DataFrame, begun: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Of the rows of intervals that have ended those that fit their beginnings, and the places of the rejected
@@ -264,18 +292,15 @@ class _Ingest:
             done.greatest[end] = max(latest, done.greatest.get(end, latest))
         return ended, pl.concat([early, refused_begun, refused_ended])
 
-    def _tell(
-        self, origin: str, source: Raw, bad: Sequence[tuple[int, str, str | None]], failed: Mapping[int, str]
-    ) -> None:
-        """Notes rejected rows as the source's policy wants it: all of them, the first, or none."""
+    def _tell(self, origin: str, shown: Mapping[str, Column], bad: pl.DataFrame) -> None:
+        """Notes rejected rows as the source's policy wants it: all of them, or the first."""
         policy, stream = self.options.policy, self.intake.stream.name
-        if not bad or policy == "drop" or (policy == "fail" and self.done.first_rejected):
-            return
-        shown = _all_columns(origin, source) if source.absent else source.columns
         columns = f"{COLUMNS}{', '.join(shown)}"[:_SHOWN]
-        for position, reason, attribute in bad:
+        told = bad if ERROR in bad.columns else bad.with_columns(pl.lit(None, pl.String).alias(ERROR))
+        for position, reason, attribute, error in told.select(POSITION, REASON, ATTRIBUTE, ERROR).iter_rows():
             text, line = row_text(shown, position), broken_line(shown, position)
-            error = failed.get(position, columns if reason == MISSING else None)
+            if reason == MISSING:
+                error = columns
             if line is not None:
                 attribute, error = None, line.error
             if policy == "fail":
@@ -294,26 +319,25 @@ class _Ingest:
         entry = RejectedRow(stream, path, WHOLE_FILE, UNREADABLE, None, text, error_text(error))
         self.done.quarantine.append(entry)
 
-    def _evaluable(self, rows: pl.DataFrame, origin: str) -> tuple[pl.DataFrame, dict[int, str]]:
-        """The rows for which every term of the queries that reads one row has a value; by position why the others have
-        not.
+    def _evaluable(self, rows: pl.DataFrame, origin: str, first: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The rows for which every term of the queries that reads one row has a value; and the places of the others,
+        with the error.
 
         `EvaluationError` for the first of the others where the source is to fail.
         """
         if not self.intake.terms or not rows.height:
-            return rows, {}
-        errors = failures(self.intake.terms, rows, self.statics)
-        if not errors:
-            return rows, {}
+            return rows, NONE_REFUSED
+        failed = failures(self.intake.terms, rows, self.statics)
+        if not failed:
+            return rows, NONE_REFUSED
         rows = with_places(rows)
         if self.options.on_error == "fail":
-            place = min(errors)
-            raise _with_place(errors[place], self.intake.stream.name, rows[POSITION][place], origin)
-        positions = rows[POSITION].gather(list(errors))
-        distinct = {id(error): error for error in errors.values()}  # rows with equal operands share one
-        texts = {key: error_text(error) for key, error in distinct.items()}
-        failed = {position: texts[id(error)] for position, error in zip(positions, errors.values(), strict=True)}
-        return rows.filter(~pl.col(POSITION).is_in(positions.implode())), failed
+            place, error = failed.first()
+            raise _with_place(error, self.intake.stream.name, first + rows[POSITION][place], origin)
+        positions = rows[POSITION].gather(failed.numbers)
+        nowhere = pl.lit(None, pl.String).alias(ATTRIBUTE)
+        told = pl.select(positions, pl.lit(UNEVALUABLE).alias(REASON), nowhere, failed.texts().alias(ERROR))
+        return rows.filter(~pl.col(POSITION).is_in(positions.implode())), told
 
     def store(self) -> None:
         """Applies the chains of the buffers to the rows that wait, all as one slice of the stream; then none wait."""
@@ -395,11 +419,11 @@ def _with_place(error: EvaluationError, stream: str, position: int, origin: str)
     return EvaluationError(error.code, f"{error.message} ({place})", hint=error.hint, because=error.problems[0].because)
 
 
-def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, ValidatedRows]:
-    """The rows of an arrival by column, and what became of each; `UnreadableFile` where a file has none."""
+def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, list[tuple[int, ValidatedRows]]]:
+    """The rows of an arrival by column, and what became of each, in pieces; `UnreadableFile` where a file has none."""
     source = _columns(arrival, intake, judged)
     try:
-        return source, validate(source, judged)
+        return source, validated_pieces(source, judged)
     except MemoryError:
         raise
     except (

@@ -49,6 +49,14 @@ class Raw:
     unnamed: frozenset[str] = frozenset()
     """Attributes that no row names, of rows that are all mappings; `columns` has NULLs in their place."""
 
+    def piece(self, first: int, most: int) -> Raw:
+        """Up to so many of the rows, from one on; all of them as they are."""
+        if not first and self.count <= most:
+            return self
+        count = min(most, self.count - first)
+        columns = {name: _part_of(column, first, count) for name, column in self.columns.items()}
+        return Raw(columns, count, self.absent)
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedColumn(Sequence[object]):
@@ -63,6 +71,16 @@ class CheckedColumn(Sequence[object]):
     def __getitem__(self, position: Any) -> Any:
         value = self.values[position]
         return self.malformed.get(position, value if value.is_valid else None)
+
+
+def _part_of(column: Column, first: int, count: int) -> Column:
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        part: pa.Array | pa.ChunkedArray = column.slice(first, count)
+        return part
+    if not isinstance(column, CheckedColumn):
+        return column[first : first + count]
+    malformed = {n: column.malformed[first + n] for n in range(count) if first + n in column.malformed}
+    return CheckedColumn(column.values.slice(first, count), malformed)
 
 
 def raw(data: Rows, schema: Schema, *, absent: Collection[str] = (), in_pieces: bool = False) -> Raw:

@@ -32,6 +32,9 @@ REJECTED_SCHEMA = pa.schema(
     ]
 )
 
+#: Rows that are judged together, where some are malformed.
+JUDGED = 1 << 16
+
 
 @dataclass(frozen=True, slots=True)
 class ValidatedRows:
@@ -47,6 +50,42 @@ class ValidatedRows:
         count = self.accepted.num_rows + self.rejected.num_rows
         bad = pl.Series(self.rejected.column("position")).to_numpy()
         return array_of_numbers(np.delete(np.arange(count), bad))
+
+
+def validated_pieces(source: Raw, schema: Schema) -> list[tuple[int, ValidatedRows]]:
+    """What became of each row, by the numbers of the first rows of pieces.
+
+    Many rows of which some are malformed are judged piece by piece: what that takes beside columns is a multiple of
+    these, and is let go after each piece.
+    """
+    if source.count > JUDGED:
+        table = _plainly_valid(source, schema)
+        if table is not None:
+            return [(0, ValidatedRows(table, empty_table(REJECTED_SCHEMA)))]
+    firsts = range(0, source.count, JUDGED) if source.count else [0]
+    return [(first, validate(source.piece(first, JUDGED), schema)) for first in firsts]
+
+
+def _plainly_valid(source: Raw, schema: Schema) -> pa.Table | None:
+    """All rows as they are held, where whole columns show that none is malformed; else None."""
+    columns = []
+    for attribute in schema.attributes:
+        column = source.columns[attribute.name]
+        held: tuple[pa.Array, _Masks] | None
+        if attribute.name in source.absent or not isinstance(column, pa.Array | pa.ChunkedArray):
+            return None
+        if _is_text(column.type) and attribute.type.kind in (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL):
+            texts = pl.Series(column)
+            numbers = _read_numbers(texts, attribute.type)
+            held = None if numbers.null_count() > texts.null_count() else (numbers.to_arrow(), [])
+        else:
+            held = _hold_arrow(column, attribute)
+        if held is None or held[1] or _is_beyond(held[0], attribute):
+            return None
+        if not attribute.nullable and held[0].null_count:
+            return None
+        columns.append(held[0])
+    return pa.Table.from_arrays(columns, schema=held_arrow_schema(schema)) if columns else None
 
 
 def validate(data: Rows, schema: Schema) -> ValidatedRows:
@@ -132,14 +171,20 @@ def _unrepresentable(value: pa.Scalar) -> object:
         return value
 
 
+def _is_beyond(values: pa.Array, attribute: Attribute) -> bool:
+    """Whether some instant is out of range."""
+    if not attribute.temporal and attribute.type.kind is not Kind.TIMESTAMP:
+        return False
+    ticks = pl.Series(values)  # Polars finds extremes three times as quickly as Arrow
+    least, greatest = ticks.min(), ticks.max()
+    return isinstance(least, int) and isinstance(greatest, int) and (least < -MAX_INSTANT or greatest > MAX_INSTANT)
+
+
 def _finish(values: pa.Array, attribute: Attribute, failed: dict[int, str]) -> tuple[pa.Array, dict[int, str]]:
-    if attribute.temporal or attribute.type.kind is Kind.TIMESTAMP:
-        ticks = pl.Series(values)  # Polars finds extremes three times as quickly as Arrow
-        least, greatest = ticks.min(), ticks.max()
-        if isinstance(least, int) and isinstance(greatest, int) and (least < -MAX_INSTANT or greatest > MAX_INSTANT):
-            numbers = np.asarray(values.fill_null(0))
-            for position in np.flatnonzero((numbers > MAX_INSTANT) | (numbers < -MAX_INSTANT)):
-                failed.setdefault(int(position), OUT_OF_RANGE)
+    if _is_beyond(values, attribute):
+        numbers = np.asarray(values.fill_null(0))
+        for position in np.flatnonzero((numbers > MAX_INSTANT) | (numbers < -MAX_INSTANT)):
+            failed.setdefault(int(position), OUT_OF_RANGE)
     if not attribute.nullable and values.null_count:
         for position in np.flatnonzero(~as_mask(values.is_valid())):
             failed.setdefault(int(position), NULL)
@@ -165,7 +210,7 @@ def _hold_arrow(column: pa.Array, attribute: Attribute) -> tuple[pa.Array, _Mask
     match type_.kind:
         case Kind.BOOLEAN if t.is_boolean(source):
             return column, []
-        case Kind.STRING if t.is_string(source) or t.is_large_string(source) or t.is_string_view(source):
+        case Kind.STRING if _is_text(source):
             return column.cast(pa.string()), []
         case Kind.DOUBLE if t.is_floating(source) or t.is_integer(source):
             return column.cast(pa.float64(), safe=False), []
@@ -186,9 +231,7 @@ def _hold_arrow(column: pa.Array, attribute: Attribute) -> tuple[pa.Array, _Mask
             return _rescaled(column.cast(pa.int64()), source.unit)
         case Kind.DURATION if t.is_integer(source):
             return _integers(column)
-        case Kind.BIGINT | Kind.DOUBLE | Kind.DECIMAL if (
-            t.is_string(source) or t.is_large_string(source) or t.is_string_view(source)
-        ):
+        case Kind.BIGINT | Kind.DOUBLE | Kind.DECIMAL if _is_text(source):
             return _parsed_numbers(pl.Series(column), type_)
         case Kind.DECIMAL if t.is_decimal128(source) and source.scale == type_.scale:
             values, fits = _unscaled(column)
@@ -197,6 +240,11 @@ def _hold_arrow(column: pa.Array, attribute: Attribute) -> tuple[pa.Array, _Mask
             return _without(values, ~fits | (numbers >= limit) | (numbers <= -limit), OUT_OF_RANGE)
         case _:
             return None
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_string(type_) or t.is_large_string(type_) or t.is_string_view(type_))
 
 
 def _unscaled(decimals: pa.Array) -> tuple[pa.Array, BoolArray]:
@@ -262,15 +310,7 @@ def _parsed_numbers(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks
     """Numbers as text. Common spellings are read as a whole column; any other value by itself, each different text
     once.
     """
-    match type_.kind:
-        case Kind.BIGINT:
-            numbers = _read_integers(texts)
-        case Kind.DOUBLE:
-            numbers = texts.cast(pl.Float64, strict=False)
-            # Infinity may be what is written, or a number beyond the range.
-            numbers = numbers.set(~numbers.is_finite(), None)
-        case _:
-            numbers = _read_decimals(texts, type_)
+    numbers = _read_numbers(texts, type_)
     left = (numbers.is_null() & texts.is_not_null()).arg_true()
     if not len(left):
         return numbers.to_arrow(), []
@@ -291,6 +331,19 @@ def _parsed_numbers(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks
         mask[left.filter(why == reason).to_numpy()] = True
         masks.append((mask, reason))
     return numbers.scatter(left, values).to_arrow(), masks
+
+
+def _read_numbers(texts: pl.Series, type_: DataType) -> pl.Series:
+    """Numbers in common spellings; NULL for any other text."""
+    match type_.kind:
+        case Kind.BIGINT:
+            return _read_integers(texts)
+        case Kind.DOUBLE:
+            numbers = texts.cast(pl.Float64, strict=False)
+            # Infinity may be what is written, or a number beyond the range.
+            return numbers.set(~numbers.is_finite(), None)
+        case _:
+            return _read_decimals(texts, type_)
 
 
 def _read_integers(texts: pl.Series) -> pl.Series:

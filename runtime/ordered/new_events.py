@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import DataType
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import same_zero
-from tidegate.runtime.eval.lenient import Lenient, SetAside
+from tidegate.runtime.eval.lenient import Lenient, SetAside, SetAsideRows
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.kernels.partitions.ordering import ascending
 from tidegate.runtime.kernels.partitions.rows import segmented
@@ -122,8 +123,16 @@ def untied(
     known = reading.input.schema
     schema = Schema(tuple(known[name] for name in rows.columns if name in known))
     gone = pl.concat([rows.filter(~first), distinct.filter(~keep)])
-    aside = [
-        SetAside(_TIE, None, row, schema, error(row[reading.time], known[reading.time].type))
-        for row in gone.select(schema.names).iter_rows(named=True)
-    ]
-    return distinct.filter(keep), aside
+    return distinct.filter(keep), set_aside_ties(gone.select(schema.names), schema, reading.time, error)
+
+
+def set_aside_ties(
+    rows: pl.DataFrame, schema: Schema, time: str, error: Callable[[Value, DataType], EvaluationError] = tied
+) -> list[SetAside]:
+    """Events that nothing orders, as they are set aside. Those of one instant, which stand together or nearly so, share
+    their error.
+    """
+    if not rows.height:
+        return []
+    at = lru_cache(maxsize=1024)(lambda instant: error(instant, schema[time].type))
+    return [SetAsideRows.of(_TIE, rows, schema, rows.select(time), lambda operands: at(operands[time]))]

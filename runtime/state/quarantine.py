@@ -5,7 +5,7 @@ Retention drops whole files, the oldest first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -57,8 +57,9 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-#: Rejected rows of a batch that are Python values at a time.
-_TOGETHER: Final = 1 << 16
+#: Rejected rows of a batch that are Python values at a time, and tables.
+TOGETHER: Final = 1 << 13
+_IN_MEMORY: Final = 1 << 16
 _logger = logging.getLogger("tidegate.state")
 
 
@@ -369,9 +370,10 @@ def quarantine_table(rows: Sequence[RejectedRow]) -> pa.Table:
 @dataclass(slots=True)
 class RejectedRows:
     """Rejected rows of a batch on their way to the quarantine: Arrow tables, and the last ones as Python values, which
-    take several times as much memory.
+    take several times as much memory. Many tables go to `spill` before all rows are known, if there is such.
     """
 
+    spill: Callable[[pa.Table], None] | None = None
     _tables: list[pa.Table] = field(default_factory=list)
     _rows: list[RejectedRow] = field(default_factory=list)
 
@@ -381,7 +383,7 @@ class RejectedRows:
 
     def append(self, row: RejectedRow) -> None:
         self._rows.append(row)
-        if len(self._rows) >= _TOGETHER:
+        if len(self._rows) >= TOGETHER:
             self._pack()
 
     def extend(self, other: RejectedRows) -> None:
@@ -399,6 +401,9 @@ class RejectedRows:
         if self._rows:
             self._tables.append(quarantine_table(self._rows))
             self._rows.clear()
+            if self.spill is not None and len(self) >= _IN_MEMORY:
+                self.spill(pa.concat_tables(self._tables))
+                self._tables.clear()
 
 
 def error_text(error: QueryError) -> str:

@@ -35,8 +35,8 @@ GROUP = Group(
         bug(
             "punctuation is counted as a malformed row as well",
             INTAKE,
-            '            if r["position"] not in said.alone\n',
-            "",
+            "of_values.filter(~pl.col(POSITION).is_in(alone))",
+            "of_values",
         ),
         bug("a row without values is punctuation", ADMISSION, "    speaks = np.zeros(", "    speaks = np.ones("),
         bug(

@@ -66,8 +66,8 @@ GROUP = Group(
         bug(
             "rows that fail move progress",
             INTAKE,
-            "        return rows.filter(~pl.col(POSITION).is_in(positions.implode())), failed\n",
-            "        return rows, failed\n",
+            "        return rows.filter(~pl.col(POSITION).is_in(positions.implode())), told\n",
+            "        return rows, told\n",
         ),
         bug(
             "a row is set aside in every increment that reads it",
@@ -122,6 +122,43 @@ GROUP = Group(
             TIES,
             "*sorted(aggregated(situations) - {*order})",
             "*sorted({*read.columns} - {*order})",
+        ),
+        bug(
+            "many rows of which some are malformed are judged all together",
+            "runtime/ingest/validation.py",
+            "    return [(first, validate(source.piece(first, JUDGED), schema)) for first in firsts]\n",
+            "    return [(0, validate(source, schema)) for _ in firsts[:1]]\n",
+        ),
+        bug(
+            "rejected rows of a piece are counted from its first",
+            INTAKE,
+            ".sort(POSITION).with_columns(pl.col(POSITION) + first)",
+            ".sort(POSITION)",
+        ),
+        bug(
+            "a piece has the malformed values of the first one",
+            "runtime/ingest/raw_rows.py",
+            "{n: column.malformed[first + n] for n in range(count) if first + n in column.malformed}",
+            "{n: column.malformed[n] for n in range(count) if n in column.malformed}",
+        ),
+        bug(
+            "errors of different operands all stay",
+            UNEVALUABLE,
+            "            if len(self._known) >= MOST_ERRORS:\n",
+            "            if False:\n",
+        ),
+        bug(
+            "a row is told of for each term that has no value for it",
+            UNEVALUABLE,
+            "        for part in self.failed:\n",
+            "        for part in ():\n",
+        ),
+        bug(
+            "each tied event has an error of its own",
+            "runtime/ordered/new_events.py",
+            "    return [SetAsideRows.of(_TIE, rows, schema, rows.select(time), lambda operands: at(operands[time]))]\n",
+            "    every = rows.iter_rows(named=True)\n"
+            "    return [SetAside(_TIE, None, row, schema, error(row[time], schema[time].type)) for row in every]\n",
         ),
     ),
 )

@@ -96,7 +96,7 @@ class EmbeddedExecutor:
         done = {}
         for name, arrivals in work.arrivals.items():
             intake, options = intakes[name], self.options[name]
-            rows = self._ingested(name, arrivals, intake, options)
+            rows = self._ingested(batch, name, arrivals, intake, options)
             if isinstance(arrivals, Arrivals):
                 batch.read_as(name, arrivals.read.values())
             if rows.quarantine:
@@ -111,18 +111,20 @@ class EmbeddedExecutor:
             )
         return done
 
-    def _ingested(self, name: str, arrivals: Iterable[Arrival], intake: Intake, options: SourceOptions) -> IngestedRows:
+    def _ingested(
+        self, batch: Batch, name: str, arrivals: Iterable[Arrival], intake: Intake, options: SourceOptions
+    ) -> IngestedRows:
         parts = shares(arrivals, self.threads) if not is_judged_in_order(intake.stream, options) else ()
         if len(parts) < 2:
             remembered = remembered_of(intake, options, self._reader.with_index)
-            return ingest_rows(arrivals, intake, self.statics, options, remembered)
+            return ingest_rows(arrivals, intake, self.statics, options, remembered, batch.quarantine)
         step, size, count = f"{INGEST} {name}", bytes_of(arrivals), len(parts)
         way = self.tuner.choose(step, self.tuner.rows_of(name, size), (Way("here", count, count), Way("here")))
         began = time.perf_counter()
         if way.tasks > 1:
             rows = ingest_side_by_side(parts, intake, self.statics, options)
         else:
-            rows = ingest_rows(arrivals, intake, self.statics, options)
+            rows = ingest_rows(arrivals, intake, self.statics, options, None, batch.quarantine)
         self.tuner.measured({step: (way, rows.counts.rows_in)}, time.perf_counter() - began)
         return rows
 

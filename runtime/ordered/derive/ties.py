@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import polars as pl
 
 from tidegate.algebra.ordered.derive import Derive, aggregated
-from tidegate.algebra.ordered.events import tied
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.derive.events import Source, holds_of
-
-TIE: Final = "tie"
+from tidegate.runtime.ordered.new_events import set_aside_ties
 
 
 def untied(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -> tuple[pl.DataFrame, list[SetAside]]:
@@ -35,11 +32,7 @@ def untied(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -
     alike = numbered.select((pl.col("\0first").sum().over(order) == 1).alias("")).to_series()
     keep = ~tied_rows | (alike & first)
     schema = Schema(tuple(source.schema[name] for name in events.columns if name in source.schema))
-    aside = [
-        SetAside(TIE, None, row, schema, tied(row[situation.time], source.schema[situation.time].type))
-        for row in events.filter(~keep).select(schema.names).iter_rows(named=True)
-    ]
-    return events.filter(keep), aside
+    return events.filter(keep), set_aside_ties(events.filter(~keep).select(schema.names), schema, situation.time)
 
 
 def _true(source: Source, situations: Sequence[Derive], events: pl.DataFrame) -> pl.Series:

@@ -41,11 +41,14 @@ class AsideRows:
         aside = self._rows.pop(query, None)
         if not aside:
             return {}
-        rejected = RejectedRows()
-        for number, (where, row) in enumerate(aside):
-            rejected.append(row.as_row(where, number))
-        batch.quarantine(rejected.table())
-        return Counter((where, row.reason) for where, row in aside)
+        rejected, counts = RejectedRows(batch.quarantine), Counter[tuple[str, str]]()
+        for where, some in aside:
+            for row in some.as_rows(where, counts.total()):
+                rejected.append(row)
+            counts[where, some.reason] += some.count
+        if rejected:
+            batch.quarantine(rejected.table())
+        return counts
 
 
 @dataclass(slots=True)

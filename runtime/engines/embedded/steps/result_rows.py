@@ -15,7 +15,7 @@ from tidegate.runtime.engines.embedded.steps.evaluation import of_query
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.eval.columns import only, to_user_table
 from tidegate.runtime.eval.job import Job
-from tidegate.runtime.eval.lenient import UNEVALUABLE, SetAside
+from tidegate.runtime.eval.lenient import UNEVALUABLE, SetAsideRows
 from tidegate.runtime.eval.unevaluable import failures, terms_of
 from tidegate.runtime.ingest.buffering import absorbed
 from tidegate.runtime.plan.steps import Buffer, QueryPlan
@@ -83,14 +83,15 @@ class ResultRows:
             if buffer.id not in job.lenient_feeds:
                 raise of_query(error, job) from error.__cause__
         frame = as_frame(rows)
-        errors = failures((terms_of(buffer),), frame, self.statics, of_results=True)
+        failed = failures((terms_of(buffer),), frame, self.statics, of_results=True)
         schema = job.query.facts.output.schema
         plain = only(frame, schema.names)
         aside = (
-            SetAside(UNEVALUABLE, None, plain.row(place, named=True), schema, error) for place, error in errors.items()
+            SetAsideRows.of(UNEVALUABLE, plain[part.numbers], schema, part.rows, part.failures.error)
+            for part in failed.parts
         )
         self.aside.add(job.query.name, buffer.id, aside)
-        fine = frame.filter(~pl.int_range(pl.len()).is_in(list(errors)))
+        fine = frame.filter(~pl.int_range(pl.len()).is_in(failed.numbers.implode()))
         return absorbed(fine, buffer, admission, self.statics)
 
 

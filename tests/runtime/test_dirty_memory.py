@@ -1,0 +1,153 @@
+"""Many dirty rows take a few times the memory of their table: they become Python values a part at a time. What is said
+of each is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tidegate as tg
+from tests.shards import shards
+from tidegate.runtime.ingest import ingest, validation
+
+#: Prints by how many bytes more are resident at most while the rows of the last files are judged, and how many are in
+#: quarantine.
+PROGRAMS = """
+import json, resource, sys
+from pathlib import Path
+import tidegate as tg
+
+kind, place = sys.argv[1], Path(sys.argv[2])
+events = tg.stream("E", "k bigint, w string, t timestamp", progress="t")
+situation = tg.situation(events.k >= 0, n=tg.count(events.w))
+program = {
+    "terms": lambda: tg.program(All=events.with_(n=events.w.cast("bigint"))),
+    "over": lambda: tg.program(All=events.over(by="k", order="t", before=tg.lag(events.w))),
+    "situations": lambda: tg.program(All=events.partition_by("k", order="t").derive(A=situation)),
+}.get(kind, lambda: tg.program(All=events.select("k", "w", "t")))()
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+source = tg.parquet(place / "in", delay="1s", per_batch=2, key=("k", "t") if kind == "key" else ())
+with program.session(sources={"E": source}, checkpoint=place / "state") as session:
+    for number in range(3):
+        before = resident()
+        for path in (place / "waiting").glob(f"{number}*"):
+            path.rename(place / "in" / path.name)
+        session.process()
+    session.finish()
+    session.step()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"grown": peak - before, "kept": sum(batch.num_rows for batch in session.quarantine())}))
+"""
+#: So many times the bytes of the table are resident at most beside what was before.
+TIMES = 12
+
+
+def dirty(kind: str, rows: int, first: int) -> list[pa.Table]:
+    """Rows of one file, or of two that hold the same keys and instants."""
+    numbers = np.arange(first, first + rows)
+    texts = [f"{number} of many rows, each with a text of its own {'.' * 40}" for number in numbers]
+    instants = numbers * 1000 if kind == "late" and first else 1_772_409_600_000_000 + numbers * 1000
+    times = pa.array(instants, pa.timestamp("us", "UTC"))
+    if kind == "format" and first:
+        times = pa.array([f"{1 + n % 28:02}.01.2026 10:{n // 60 % 60:02}:{n % 60:02}.{n}" for n in numbers.tolist()])
+    made = pa.table({"k": numbers % 7, "w": pa.array(texts), "t": times})
+    if kind == "column" and first:
+        made = made.drop_columns(["k"])
+    if kind == "key":
+        return [made, made]
+    other = made.set_column(1, "w", pa.array([f"{text} again" for text in texts]))
+    return [made, other] if kind in ("over", "situations") else [made]
+
+
+def measured(place: Path, kind: str, rows: int) -> dict[str, Any]:
+    (place / "in").mkdir()
+    (place / "waiting").mkdir()
+    for number, (count, first) in enumerate(((2, 0), (100, 1000), (rows, 10_000))):
+        files = dirty(kind, count, first)
+        for part, table in zip("ab", files, strict=False):
+            pq.write_table(table, place / "waiting" / f"{number}{part}.parquet")
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAMS, kind, str(place)], check=True, capture_output=True, text=True
+    )
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found | {"size": sum(table.nbytes for table in files)}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is no /proc elsewhere")
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["format", "terms", "over", "late", "key", "situations", "column"])
+def test_many_dirty_rows_take_a_few_times_the_memory_of_their_table(tmp_path: Path, kind: str) -> None:
+    found = measured(tmp_path, kind, 300_000)
+    assert found["kept"] >= 300_000
+    assert found["grown"] < TIMES * found["size"], found
+
+
+events = tg.stream("E", "k bigint, w string, d double, t timestamp", progress="t")
+DIRTY = tg.program(All=events.with_(n=events.w.cast("bigint")))
+
+
+def judged(place: Path, judge: int, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[Any]:
+    """What a session says of a file, with so many rows judged together."""
+    for module in (validation, ingest):
+        monkeypatch.setattr(module, "JUDGED", judge)
+    source = tg.csv(place, delay="1m", key=("k", "t"), pattern="*.csv", **options)
+    with DIRTY.session(sources={"E": source}) as session:
+        session.process()
+        session.finish()
+        session.step()
+        rejected = sorted(map(str, session.quarantine_rows()))
+        return [session.counts["E"], rejected, session.results("All"), session.progress]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", shards(20, 4))
+def test_pieces_of_an_arrival_say_the_same_as_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng = random.Random(seed)
+    dirty = rng.choice((0.0, 0.05, 0.4))
+
+    def field(fine: str, *others: str) -> str:
+        return rng.choice(others) if rng.random() < dirty else fine
+
+    for name in ("a", "b"):
+        lines = ["k,w,d,t,p"]
+        for n in range(rng.choice((1, 6, 7, 40))):
+            row = [
+                field(str(rng.randint(1, 3)), "x", "1.0", "1.5", "9" * 30, ""),
+                field(str(n), "many", "\udcff", "2" * 30, ""),
+                field("0.5", "half", "1e3", "inf", ""),
+                field(f"2026-01-01T00:{n:02}:00Z", "01.01.2026", "", f"2026-01-01 00:{n:02}", "2025-01-01T00:00Z"),
+                field("", f"2026-01-01T00:{n:02}:00Z"),
+            ]
+            if rng.random() < dirty / 8:
+                row = ["", "", "", "", "2026-01-01T00:05:00Z"]
+            lines.append(",".join(row[: rng.choice((5, 5, 5, 4)) if rng.random() < dirty / 4 else 5]))
+        text = "\n".join(lines) + "\n"
+        (tmp_path / f"{name}.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
+    options = {"progress_columns": {"t": "p"}} if rng.random() < 0.5 else {}
+    whole = judged(tmp_path, 1 << 16, monkeypatch, **options)
+    assert judged(tmp_path, rng.choice((1, 2, 3, 5)), monkeypatch, **options) == whole
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_columns_that_a_file_lacks_are_told_of_each_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text("k,w,d\n" + "".join(f"{n},{n},0.5\n" for n in range(10)))
+    whole = judged(tmp_path, 1 << 16, monkeypatch)
+    assert whole[0].rejected == {"missing column": 10}
+    assert judged(tmp_path, 3, monkeypatch) == whole
