@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 
 from tidegate.algebra.errors import InternalError, Problem, QueryError, Site
@@ -98,7 +99,13 @@ def evaluate_term(term: Term, values: Values, attributes: Mapping[str, Attribute
     if attributes is None:
         attributes = {name: Attribute(name, _plain_type(value)) for name, value in values.items()}
         term = _with_plain_literals(term)
-    return evaluator(resolve(term, attributes))(values)
+    return _evaluator(term, tuple(attributes.items()))(values)
+
+
+@lru_cache(maxsize=1024)
+def _evaluator(term: Term, attributes: tuple[tuple[str, Attribute], ...]) -> Evaluator:
+    """Kept, as one term is evaluated over many rows: its types take ten times as long as a value."""
+    return evaluator(resolve(term, dict(attributes)))
 
 
 def is_null_of_nulls(term: Term, attributes: Mapping[str, Attribute]) -> bool:
@@ -125,6 +132,7 @@ def _plain_type(value: Value) -> DataType:
             return STRING
 
 
+@lru_cache(maxsize=1024)
 def _with_plain_literals(term: Term) -> Term:
     match term:
         case Lit(value, type_) if type_.is_integer_held:
