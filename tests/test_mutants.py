@@ -237,7 +237,7 @@ def test_samples_of_two_states_of_the_code_have_hardly_any_in_common() -> None:
     assert len({key for some in drawn for key in some}) > 60
 
 
-NUMBERS = "tests/runtime/kernels/test_partition_numbers.py::test_partitions_are_numbered_by_first_appearance"
+NUMBERS = "tests/runtime/kernels/test_partition_numbers.py::test_partitions_are_numbered_by_first_appearance[0-8]"
 #: Of a function that the test does not call.
 SURVIVES = "runtime/eval/joins/ranges.py::_equal_groups: rights >= 0 => rights > 0"
 

@@ -65,7 +65,7 @@ def expected_at_the_end(rows: Rows) -> dict[str, list[Any]]:
     return {name: sorted(own, key=str) for name, own in found.items()}
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3, 9])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 3, 9))])
 def test_aggregates_of_a_windows_rows_as_it_ends(seed: int, tmp_path: Path) -> None:
     """Whatever the batching, also of the default context, and without rows where these are asked for."""
     every, rng = drawn(seed, 120), random.Random(seed)

@@ -11,6 +11,7 @@ import pytest
 
 import tidegate as tg
 from tests.contexts.traffic import STOPPED
+from tests.shards import shards
 from tests.strategies.context_models import random_checked_model
 from tidegate.algebra.errors import Problem
 from tidegate.algebra.nodes import Row, nodes_of
@@ -96,7 +97,7 @@ def refutes(problem: Problem, node: Transitions, rows: Sequence[Row]) -> bool:
     raise AssertionError(f"what would refute it? {problem}")
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", shards(150, 50))
 def test_no_history_refutes_a_finding(seed: int) -> None:
     model, rows = random_checked_model(seed)
     problems = model.check()

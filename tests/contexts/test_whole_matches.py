@@ -12,6 +12,7 @@ import pytest
 import tidegate as tg
 from tests.contexts.traffic import traffic
 from tests.runtime.batchings import whatever_is_ahead
+from tests.shards import shards
 from tidegate.algebra.nodes import Node, children
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.match.node import Match
@@ -147,7 +148,7 @@ def drawn(seed: int) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     raise AssertionError("no such rows")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", shards(3))
 def test_matches_are_the_same(seed: int, tmp_path: Path) -> None:
     """Optimised as they run, against the definition; whatever the batching."""
     rows, meant = drawn(seed)

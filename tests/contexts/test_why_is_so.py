@@ -12,6 +12,7 @@ import pytest
 
 import tidegate as tg
 from tests.contexts.test_why import lines
+from tests.shards import shards
 from tidegate.algebra.nodes import Row
 from tidegate.algebra.semantics import evaluate, evaluate_program
 
@@ -166,7 +167,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", shards(4, 2))
 def test_what_is_said_of_contexts_is_what_they_mean(seed: int) -> None:
     """Every line, at every instant of which it speaks, in every partition. Transitions that are not final yet are not
     spoken of.

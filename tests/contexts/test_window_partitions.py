@@ -12,6 +12,7 @@ import pytest
 import tidegate as tg
 from tests.contexts.traffic import traffic
 from tests.runtime.batchings import whatever_is_ahead
+from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate_program
 from tidegate.analysis.state.window_partitions import successive_keys
@@ -200,7 +201,7 @@ def test_spark_lets_them_go(shard_bytes: int, spark: SparkSession, monkeypatch: 
 
 
 @pytest.mark.parametrize("name", ["numbered", "after, for a while", "a pair", "not followed", "counted", "after"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", shards(2))
 def test_whatever_the_batching(name: str, seed: int, tmp_path: Path) -> None:
     """Also of contexts that are looked up together, and of the default one; and sessions go on from checkpoints."""
     query, _ = QUERIES[name]

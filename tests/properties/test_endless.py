@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.properties.families import FAMILIES, seeds
+from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Distinct, Imbed, Join, JoinKind, Node, Project, Rename, Scan, occurrences
@@ -155,7 +156,7 @@ def outcome(made: Endless, *, at_once: bool) -> str:
     return "ends"
 
 
-@pytest.mark.parametrize("shard", range(2))
+@pytest.mark.parametrize("shard", shards(2))
 def test_endless_recursions_are_refused(strata: list[int], shard: int) -> None:
     for seed in seeds(40)[shard::2]:
         strata[0] = 0
@@ -163,7 +164,7 @@ def test_endless_recursions_are_refused(strata: list[int], shard: int) -> None:
         assert outcome(made, at_once=seed % 4 < 2) == "TG415", f"{seed}: {made.program()}"
 
 
-@pytest.mark.parametrize("shard", range(2))
+@pytest.mark.parametrize("shard", shards(2))
 def test_recursions_that_end_are_not_refused(strata: list[int], shard: int) -> None:
     longest = 0
     for seed in seeds(40)[shard::2]:
@@ -175,7 +176,7 @@ def test_recursions_that_end_are_not_refused(strata: list[int], shard: int) -> N
 
 
 def test_random_recursions_over_finite_inputs_are_not_refused(strata: list[int]) -> None:
-    for seed in seeds(60):
+    for seed in seeds(30):
         strata[0] = -(10**9)
         failure = FAMILIES["recursive-embedded"].run(seed)
         assert failure is None, failure

@@ -141,7 +141,7 @@ def test_zones_and_horizons_of_random_patterns(shard: int) -> None:
     assert tally["refused"] <= 0.1 * PATTERNS, tally
 
 
-@pytest.mark.parametrize("limit", [8, 24])
+@pytest.mark.parametrize("limit", [8, pytest.param(24, marks=pytest.mark.long)])
 def test_zones_around_too_many_cases_have_all_matches_in_them(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matches, "MAX_ZONES", limit)
     tally = check(range(PATTERNS), random_chain)

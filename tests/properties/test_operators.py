@@ -26,7 +26,7 @@ from tests.strategies.ticks import random_ticks_case
 from tests.strategies.versions import random_versions_case
 from tests.strategies.windows import random_windows_case
 
-SHARDS = 2
+SHARDS = 4
 CASES = 24
 KINDS = (
     *("operators", "over", "asof", "contexts", "contexts-above", "row-windows", "ranks", "versions", "ticks"),
@@ -61,11 +61,11 @@ def test_operators_yield_the_complete_result(kind: str, shard: int) -> None:
 )
 def test_random_cases_have_results(make: Callable[[int], Case]) -> None:
     family = Family(by_delays, make=make, scripts=1)
-    for seed in range(16):
+    for seed in range(8):
         assert family.run(seed) is None
-    assert family.tally.valid >= 10
-    assert family.tally.with_results >= 7
-    assert family.tally.results >= 40
+    assert family.tally.valid >= 5
+    assert family.tally.with_results >= 3
+    assert family.tally.results >= 20
 
 
 def test_every_family_stands_above_and_below_every_other() -> None:

@@ -224,7 +224,7 @@ UNHURRIED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large
 
 
 @given(cases(PROFILE))
-@settings(max_examples=150, deadline=None, suppress_health_check=UNHURRIED)
+@settings(max_examples=60, deadline=None, suppress_health_check=UNHURRIED)
 def test_static_programs_answer_as_sql_does(case: Case) -> None:
     check(case)
 

@@ -218,7 +218,7 @@ def test_rows_are_those_of_sql(strict: bool, seed: int) -> None:
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", shards(6, 2))
+@pytest.mark.parametrize("seed", shards(6))
 def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """Either side may be ahead, in disorder that progress permits, with starts from the checkpoint in between."""
     rng, rows = random.Random(seed), {"L": lefts(seed), "R": rights(seed)}

@@ -68,18 +68,18 @@ def test_a_second_row_with_a_key_is_a_duplicate_or_a_conflict(start: Start) -> N
 def test_what_is_remembered_is_bounded_by_the_delay() -> None:
     with testing.drive(hourly(), sources=KEYED) as run:
         most = 0
-        for t in range(200):
+        for t in range(60):
             run.add("R", [(1, t, 1.0), (2, t, 1.0)])
             run.step()
             most = max(most, run.live_rows["keys of R"])
             if t >= 10:
                 run.add("R", [(1, t - 10, 1.0)])
                 run.step()
-        assert run.counts["R"].rejected == {"duplicate": 190}  # the oldest that is not late is still known
+        assert run.counts["R"].rejected == {"duplicate": 50}  # the oldest that is not late is still known
         assert most == 2 * 11
-        run.add("R", [(1, 188, 1.0)])
+        run.add("R", [(1, 48, 1.0)])
         run.step()
-        assert run.counts["R"].rejected == {"duplicate": 190, "late": 1}
+        assert run.counts["R"].rejected == {"duplicate": 50, "late": 1}
 
 
 def test_rejected_rows_are_not_remembered() -> None:

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from tests.analysis.build import eq, le, lt, plus, scan, stream
+from tests.shards import shards
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.functions.aggregates import Aggregate, Function
 from tidegate.algebra.nodes import Group, Imbed, Join, JoinKind, Node, Project, Rename, Scan, occurrences
@@ -122,7 +123,7 @@ def rows_of(rng: random.Random, width: int) -> list[tuple[int | None, ...]]:
     return [(*one, rng.choice((0, 0, 1, None)), rng.choice(values)) for one in instants]
 
 
-@pytest.mark.parametrize("shard", range(3))
+@pytest.mark.parametrize("shard", shards(3))
 def test_a_look_back_is_what_its_pairs_yield(shard: int) -> None:
     ways: Counter[str] = Counter()
     for seed in range(shard, 1800, 3):
@@ -194,7 +195,7 @@ def written_otherwise(rng: random.Random) -> Group:
     return Group(Rename(rows, tuple(names.items())), tuple(names[key] for key in keys), tuple(made))
 
 
-@pytest.mark.parametrize("shard", range(2))
+@pytest.mark.parametrize("shard", shards(2))
 def test_a_look_back_is_known_however_it_is_written(shard: int) -> None:
     ways: Counter[str] = Counter()
     for seed in range(shard, 1200, 2):
@@ -259,7 +260,7 @@ def read_by(aggregate: Aggregate) -> set[str]:
     return {name for term in aggregate.terms for name in attributes_of(term)}
 
 
-@pytest.mark.parametrize("shard", range(2))
+@pytest.mark.parametrize("shard", shards(2))
 def test_several_sides_are_looked_up_apart(shard: int) -> None:
     ways: Counter[str] = Counter()
     for seed in range(shard, 1000, 2):
@@ -468,7 +469,7 @@ MODERATE, ODD, LARGE = (
 )
 
 
-@pytest.mark.parametrize("shard", range(2))
+@pytest.mark.parametrize("shard", shards(2))
 def test_sums_of_doubles_are_added_up_key_by_key(shard: int) -> None:
     """Of either side, without the digits that a large value of another key would cost; infinite ones too, and those
     that are beyond all doubles on the way.

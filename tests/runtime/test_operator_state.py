@@ -87,7 +87,7 @@ def whole_run(ordered: OrderedStep, rows: pl.DataFrame) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
 @pytest.mark.parametrize("shards", [(3, 3, 3), (2, 5, 2), (1, 4, 1), (4, 0, 4), (0, 3, 0), (0, 0, 0)])
 def test_parts_go_on_as_the_whole_does(seed: int, shards: tuple[int, ...]) -> None:
     """So many shards in each batch; with 0, all partitions in one place."""

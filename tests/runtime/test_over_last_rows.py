@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tidegate as tg
+from tests.shards import shards
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.semantics import evaluate
 from tidegate.runtime.ordered import state
@@ -75,7 +76,7 @@ def drawn(key: str, seed: int) -> list[list[tuple[Any, ...]]]:
 
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("key", ["string", "bigint"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", shards(3))
 def test_values_are_those_of_all_rows_at_once(
     seed: int, key: str, restarts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

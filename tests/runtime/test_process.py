@@ -60,7 +60,7 @@ def found(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
     return sorted((tuple(row.values()) for row in rows), key=str)
 
 
-@pytest.mark.parametrize("seed", shards(6, 2))
+@pytest.mark.parametrize("seed", shards(6))
 def test_rows_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """In disorder that progress permits, and with a start from the checkpoint in between."""
     rows = events(seed)

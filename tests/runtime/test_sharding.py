@@ -41,7 +41,7 @@ def bag(frame: pl.DataFrame) -> Counter[str]:
 
 
 @given(cases(), st.integers(0, 7))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_the_shards_together_are_the_whole(case: Case, static: int) -> None:
     streams = occurrences(case.node)
     leaves = tuple(leaf(s, static=place > 0 and bool(static >> (place % 3) & 1)) for place, s in enumerate(streams))

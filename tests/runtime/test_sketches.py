@@ -187,7 +187,7 @@ def test_a_sketch_in_another_layout_is_refused() -> None:
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", shards(4, 2))
+@pytest.mark.parametrize("seed", shards(4))
 def test_they_are_the_same_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """In disorder that progress permits, and with a start from the checkpoint in between."""
     rows = events(seed)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tests.shards import shards
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
@@ -162,7 +163,7 @@ def test_rows_that_have_left_at_the_front_are_gone_however_deltas_are_merged(see
     assert whole.height == sum(map(len, held))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", shards(3))
 @pytest.mark.parametrize("key", ["bigint", "string", "double"])
 def test_a_run_that_starts_again_goes_on_the_same(
     key: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

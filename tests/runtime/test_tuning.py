@@ -346,7 +346,7 @@ def outcome(folder: Path) -> dict[str, list[str]]:
         return {name: sorted(map(str, session.results(name))) for name in NAMES}
 
 
-@pytest.mark.parametrize("seed", shards(6, 2))
+@pytest.mark.parametrize("seed", shards(6))
 def test_results_are_the_same_whatever_is_chosen(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     written(tmp_path / "in", rng, 9, 3)

@@ -210,7 +210,7 @@ def test_rows_that_are_counted_need_an_order() -> None:
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", shards(6, 2))
+@pytest.mark.parametrize("seed", shards(6))
 def test_they_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """In disorder that progress permits, and with a start from the checkpoint in between."""
     rows = events(seed)

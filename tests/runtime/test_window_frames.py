@@ -88,7 +88,7 @@ def check(results: Mapping[str, Sequence[Mapping[str, Any]]], rows: Sequence[Eve
         assert all(one[1] == other[0] for one, other in pairwise(pieces))
 
 
-@pytest.mark.parametrize("seed", shards(6, 2))
+@pytest.mark.parametrize("seed", shards(6))
 def test_frames_are_as_defined_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     rows = events(seed)
     check(in_any_batches(program, rows, seed, tmp_path, COMPLETED), rows)

@@ -261,7 +261,7 @@ def test_windows_that_begin_with_the_first_row_of_their_key() -> None:
 # --- whatever the batching and the engine -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", shards(6, 2))
+@pytest.mark.parametrize("seed", shards(6))
 def test_they_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     rows = events(seed)
     results = in_any_batches(program, rows, seed, tmp_path, COMPLETED)

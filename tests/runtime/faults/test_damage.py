@@ -231,7 +231,7 @@ def check_poison(kind: str, count: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", sorted(DOCUMENTS))
 def test_a_poisoned_document_is_refused(kind: str, tmp_path: Path) -> None:
-    check_poison(kind, 120, tmp_path)
+    check_poison(kind, 60, tmp_path)
 
 
 @pytest.mark.long

@@ -174,7 +174,9 @@ class WithoutLocks(FaultyStore):
 
 
 @pytest.mark.parametrize("operation", ["write_table", "create_exclusive", "publish"])
-@pytest.mark.parametrize("skip", [0, 1, 4, 9])
+@pytest.mark.parametrize(
+    "skip", [0, pytest.param(1, marks=pytest.mark.long), 4, pytest.param(9, marks=pytest.mark.long)]
+)
 def test_a_second_writer_where_no_lock_keeps_it_out(operation: str, skip: int) -> None:
     """It takes over in the middle of a batch of the first: each batch counts once, and the first one is told."""
     store = MemoryStore()

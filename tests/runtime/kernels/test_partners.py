@@ -11,6 +11,7 @@ import pytest
 
 from tests.runtime.kernels.driver import Increments, random_events
 from tests.runtime.kernels.reference import Spec, matches, situations
+from tests.shards import shards
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.kernels.cells import NONE, Situations, purge
 from tidegate.runtime.kernels.partners import Partners, of_use
@@ -94,7 +95,7 @@ def random_rule(rng: random.Random, definitions: int) -> Partners:
     return Partners(definition, flags(0.9), flags(0.8), bounds)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", shards(8, 3))
 def test_what_is_of_use_is_what_the_rule_says(seed: int) -> None:
     rng = random.Random(seed)
     gone = 0

@@ -19,6 +19,7 @@ from tests.runtime.kernels.driver import (
     rows_of,
 )
 from tests.runtime.kernels.reference import Event, Spec, compile_spec, matches, situations
+from tests.shards import shards
 from tidegate.runtime.kernels.cells import NONE, Situations, find_triggers
 from tidegate.runtime.kernels.ranges.range_plan import LEAST, MOST, RangeSteps, plan_ranges, plan_search
 from tidegate.runtime.kernels.ranges.range_search import _first_place, find_matches
@@ -73,7 +74,7 @@ def check(seed: int, cases: int) -> tuple[int, int, int]:
     return ranged, fruitful, total
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", shards(8, 3))
 def test_both_searches_find_the_same(seed: int) -> None:
     ranged, fruitful, total = check(seed, 80)
     assert ranged >= 100

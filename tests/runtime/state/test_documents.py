@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.runtime.state.toy import ENGINE, damage_kinds
@@ -158,6 +158,7 @@ def test_manifest_round_trip(manifest: Manifest) -> None:
 
 
 @given(st.lists(manifests, min_size=2, max_size=4))
+@settings(max_examples=30)
 def test_texts_that_are_known_are_those_of_the_same_records(some: list[Manifest]) -> None:
     """Each manifest has records of the one before."""
     texts, before = Texts(), some[0]

@@ -96,7 +96,7 @@ def test_rows_of_one_batch_are_one_file_whatever_the_sources(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("failpoint", ["commit-after-quarantine", "commit-before-manifest", "commit-after-manifest"])
-@pytest.mark.parametrize("at", [1, 4, 13, 16])
+@pytest.mark.parametrize("at", [1, *(pytest.param(at, marks=pytest.mark.long) for at in (4, 13)), 16])
 def test_a_crash_loses_no_rejected_row(tmp_path: Path, failpoint: str, at: int) -> None:
     with opened(tmp_path) as session:
         for n in range(at - 1):
