@@ -263,7 +263,7 @@ class Lenient:
             return rows
         gone = _passing(only(rows.filter(fails), schema.names), passes, schema)
         if gone.height:
-            operands = gone.select(sorted(attributes_of(term)))
+            operands = gone.select(sorted(attributes_of(term)) or schema.names)  # a constant reads nothing
             error_of = TermFailures.of(term, schema).error
             self.aside.append(SetAsideRows.of(UNEVALUABLE, gone, schema, operands, error_of))
         return rows.filter(~fails)

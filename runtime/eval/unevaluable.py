@@ -252,7 +252,7 @@ class Failures:
     @property
     def numbers(self) -> pl.Series:
         """The numbers of the rows, in the order of the iteration."""
-        return pl.concat([part.numbers for part in self.parts])
+        return pl.concat([part.numbers for part in self.parts]) if self.parts else pl.Series(dtype=pl.Int64)
 
     def texts(self) -> pl.Series:
         """The errors as text, in the same order; those of rows with equal operands are made once, if they stand near

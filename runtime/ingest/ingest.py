@@ -43,7 +43,7 @@ from tidegate.runtime.ingest.buffering import absorbed, as_small
 from tidegate.runtime.ingest.keys import ReadIndexed, RememberedRows, key_rejections
 from tidegate.runtime.ingest.raw_rows import Column, Raw, Rows, raw
 from tidegate.runtime.ingest.rejected_text import broken_line, file_text, row_text
-from tidegate.runtime.ingest.validation import JUDGED, ValidatedRows, validated_pieces
+from tidegate.runtime.ingest.validation import JUDGED, ValidatedRows, validate, validated_pieces
 from tidegate.runtime.ingest.values import MISSING
 from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
@@ -423,6 +423,8 @@ def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, list[t
     """The rows of an arrival by column, and what became of each, in pieces; `UnreadableFile` where a file has none."""
     source = _columns(arrival, intake, judged)
     try:
+        if intake.stream.begins is not None:  # ends are judged by all beginnings that come with them
+            return source, [(0, validate(source, judged))]
         return source, validated_pieces(source, judged)
     except MemoryError:
         raise

@@ -16,7 +16,7 @@ from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.eval import purge_rows
-from tidegate.runtime.ingest import ingest
+from tidegate.runtime.ingest import ingest, validation
 from tidegate.runtime.ingest.beginnings.fates import refused_beginnings_and_ends
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.errors import StateError
@@ -283,6 +283,17 @@ def test_what_is_remembered_of_beginnings_says_the_same_however_it_is_stored(col
         run.advance("E", z=9)
         run.step()
         assert run.counts["E"].rejected == {"conflict": 2, "duplicate": 1, "unannounced": 1}
+
+
+@pytest.mark.parametrize("together", [2, 1 << 16])
+def test_ends_are_judged_by_all_beginnings_of_their_rows(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many malformed rows are judged together: an end that differs from the beginning behind it is rejected."""
+    for module in (validation, ingest):
+        monkeypatch.setattr(module, "JUDGED", together)
+    with overlapping(events()).session() as session:
+        session.push("E", [(1, "A", 1, 5), (2, "B", 1, 4), (3, "B", 2, None), (1, "A", 0, None)])
+        session.step()
+        assert [(row["position"], row["reason"]) for row in session.quarantine_rows()] == [(0, "conflict")]
 
 
 def test_beginnings_are_forgotten_when_their_intervals_end_or_can_not_end_any_more() -> None:

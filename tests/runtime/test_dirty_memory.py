@@ -33,7 +33,7 @@ situation = tg.situation(events.k >= 0, n=tg.count(events.w))
 program = {
     "terms": lambda: tg.program(All=events.with_(n=events.w.cast("bigint"))),
     "over": lambda: tg.program(All=events.over(by="k", order="t", before=tg.lag(events.w))),
-    "situations": lambda: tg.program(All=events.partition_by("k", order="t").derive(A=situation)),
+    "situations": lambda: tg.program(All=events.partition_by("k").derive(A=situation).A),
 }.get(kind, lambda: tg.program(All=events.select("k", "w", "t")))()
 
 

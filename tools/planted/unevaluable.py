@@ -142,6 +142,12 @@ GROUP = Group(
             "{n: column.malformed[n] for n in range(count) if n in column.malformed}",
         ),
         bug(
+            "ends are judged by the beginnings of their piece",
+            INTAKE,
+            "        if intake.stream.begins is not None:  # ends",
+            "        if False:  # ends",
+        ),
+        bug(
             "errors of different operands all stay",
             UNEVALUABLE,
             "            if len(self._known) >= MOST_ERRORS:\n",
