@@ -154,6 +154,12 @@ GROUP = Group(
             "            if False:\n",
         ),
         bug(
+            "a term that reads nothing has operands",
+            "runtime/eval/lenient.py",
+            "gone.select(sorted(attributes_of(term)) or schema.names)",
+            "gone.select(sorted(attributes_of(term)))",
+        ),
+        bug(
             "a row is told of for each term that has no value for it",
             UNEVALUABLE,
             "        for part in self.failed:\n",
