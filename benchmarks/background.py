@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
 from benchmarks.figures import PAIRS, Figure, compared, declared, print_table
-from benchmarks.memory import resident
+from benchmarks.memory import gained, resident
 from tidegate.runtime.connectors.sources import source
 
 #: Rows of a push; pushes of each producer, and of one whose consumer is too slow.
@@ -90,7 +90,7 @@ def growth(pushes: int) -> int:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the greatest so far is what there is now
     base = resident("VmRSS")
     _seconds(1, pushes, SLOW_SECONDS, QUEUE)
-    return resident("VmHWM") - base
+    return gained(base)
 
 
 def _seconds(producers: int, pushes: int, pause: float, queue_rows: int) -> float:

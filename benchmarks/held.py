@@ -22,7 +22,7 @@ from benchmarks.comparing import same
 from benchmarks.data import Data
 from benchmarks.embedded import source
 from benchmarks.figures import HELD, Figure, memory_figures
-from benchmarks.memory import Peak, resident
+from benchmarks.memory import Peak, gained, resident
 from tidegate.runtime.connectors.sinks import DiscardSink, Sink
 from tidegate.runtime.engines.embedded.session import Session
 
@@ -48,7 +48,7 @@ def _embedded(name: str, files: Path, few: Path) -> dict[str, Any]:
     _run_embedded(name, few)
     base = resident("VmRSS")
     live, result = _run_embedded(name, files)
-    more = resident("VmHWM") - base
+    more = gained(base)
     return {"live": live, "more": more, "equal": result is None or same(name, result, _expected(name, files))}
 
 

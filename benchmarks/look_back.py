@@ -45,7 +45,7 @@ from benchmarks.figures import (
     print_table,
 )
 from benchmarks.files import write_files
-from benchmarks.memory import forget_peak, resident
+from benchmarks.memory import forget_peak, gained, resident
 from tidegate.runtime.connectors.sinks import DiscardSink
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
@@ -215,7 +215,7 @@ def memory(query: str, rows: int, keys: int, folder: Path) -> dict[str, int]:
         with session_of(query, rows, keys, folder / name, discard=True) as session:
             while session.waiting_files():
                 live = max(live, sum(session.step().live_bytes.values()))
-    return {"live": live, "more": resident("VmHWM") - base}
+    return {"live": live, "more": gained(base)}
 
 
 def one_key(form: str, rows: int = ONE_KEY) -> tuple[float, float]:
@@ -234,7 +234,7 @@ def one_key(form: str, rows: int = ONE_KEY) -> tuple[float, float]:
             session.finish()
             session.step()
             found = session.table("R")
-        taken, more = time.process_time() - began, (resident("VmHWM") - base) / 2**20
+        taken, more = time.process_time() - began, gained(base) / 2**20
         if not same(form, pl.DataFrame(found), expected):
             raise RuntimeError(f"{form}: other rows than Polars finds")
     return taken, more

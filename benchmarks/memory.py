@@ -57,3 +57,10 @@ def forget_peak() -> None:
     """From here on the most that is resident (`VmHWM`) is counted anew, where the system lets a process do that."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def gained(base: int) -> int:
+    """Bytes of this process at most beyond those that were resident before. The kernel counts pages on each processor
+    and adds them up now and then, so a peak may read some pages below what was there: that is nothing gained.
+    """
+    return max(0, resident("VmHWM") - base)

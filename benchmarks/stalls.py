@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
 from benchmarks.figures import MERGED, MERGED_ROWS, PAIRS, PASSING, STALLED, Figure, compared, declared
-from benchmarks.memory import resident
+from benchmarks.memory import gained, resident
 from tidegate.runtime.batch.garbage import GarbageCollection
 from tidegate.runtime.connectors.sinks import DiscardSink, ParquetSink, Sink
 from tidegate.runtime.engines.embedded.session import Session
@@ -193,7 +193,7 @@ def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) 
             report = session.step()
             cpu.append(time.process_time() - begun)
             live = max(live, sum(report.live_bytes.values()))
-        return {"cpu": cpu, "live": live, "more": resident("VmHWM") - base, "rows": sum(report.live_rows.values())}
+        return {"cpu": cpu, "live": live, "more": gained(base), "rows": sum(report.live_rows.values())}
 
 
 def _merging(shape: str, size: int, folder: str) -> dict[str, Any]:
