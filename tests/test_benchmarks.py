@@ -442,6 +442,7 @@ def test_a_state_of_windows_gets_as_large_as_it_stays(
     assert 2000 <= made["rows"] <= 3200  # of sessions one a key, of panes those of 60 batches that have rows
 
 
+@pytest.mark.long
 def test_what_is_merged_as_a_run_goes_on_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that merges nothing would show no stall."""
     monkeypatch.setattr(stalls, "MERGING", 60)

@@ -265,7 +265,8 @@ def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pyte
         mutants.resumed(resume, state)
 
 
-@pytest.mark.parametrize("group", ["compaction", pytest.param("files", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("group", ["compaction", "files"])
 def test_samples_of_other_files_are_killed(group: str, capfd: pytest.CaptureFixture[str]) -> None:
     file, tests = SAMPLED[group]
     only = sample(code_hash(mutants.ROOT, mutants.SOURCES), group, file)

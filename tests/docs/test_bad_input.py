@@ -195,6 +195,7 @@ ON_SPARK: dict[str, Callable[[SparkSession, Path], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_lines_about_several_batches_and_calls_say_what_happens_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     found = {what: case(spark, tmp_path / str(number)) for number, (what, case) in enumerate(ON_SPARK.items())}

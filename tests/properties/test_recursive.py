@@ -33,7 +33,7 @@ def test_many_recursive_programs(family: str, cases: range, shard: int) -> None:
         assert failure is None, failure
 
 
-@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("most", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_batches_that_end_after_a_few_strata_yield_the_complete_result(most: int) -> None:
     """After each batch rows are those that its progress makes final, also for who begins with a checkpoint then."""
     (threshold,) = (one for one in THRESHOLDS if one.name == "MOST_STEPS")

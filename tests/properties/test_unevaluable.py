@@ -384,8 +384,9 @@ def test_rows_are_set_aside_on_spark_as_the_reference_says(spark: SparkSession, 
             break
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1 << 20])
+@pytest.mark.parametrize("shard_bytes", [0, 1 << 20])
 def test_a_query_sets_aside_on_spark_what_it_does_embedded(
     spark: SparkSession, tmp_path: Path, shard_bytes: int
 ) -> None:

@@ -373,6 +373,7 @@ def test_try_sum_is_null_on_spark_where_a_total_is_too_large(spark: SparkSession
         assert [tuple(row) for row in result.collect()] == [(total,)]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_merges_as_the_embedded_engine_does(spark: SparkSession) -> None:
     """Splits, merges of merges, and partial results of one engine merged by the other."""

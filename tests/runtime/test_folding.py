@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tests.shards import cases
 from tidegate.algebra.functions.aggregates import TABLE, Function, Stored
 from tidegate.algebra.functions.sketches.kinds import Sketch
 from tidegate.algebra.nodes import Group, children
@@ -260,7 +261,19 @@ def test_results_are_those_of_all_rows_and_state_is_a_row_a_class(name: str) -> 
         assert max(one[buffer] for one in live) <= 2 * classes + 3 * 14
 
 
-@pytest.mark.parametrize("name", QUERIES)
+#: Of those that differ in what is folded, the quick ones.
+GONE_ON = (
+    "totals of some rows of a look-up",
+    "the event before",
+    "seen first",
+    "ever before",
+    "in a context",
+    "what data say",
+    "each different value",
+)
+
+
+@pytest.mark.parametrize("name", cases(((name,) for name in QUERIES), lambda name: name in GONE_ON))
 def test_a_run_goes_on_with_what_is_folded_whether_or_not_it_folds(name: str, tmp_path: Path) -> None:
     query, _ = QUERIES[name]
     wanted, _ = run(query, folding=["off"])
@@ -496,7 +509,7 @@ def written(place: Path) -> list[pl.DataFrame]:
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("driver_bytes", "shard_bytes"),
-    [(None, None), (0, None), pytest.param(0, 0, marks=pytest.mark.long)],
+    [(None, None), *(pytest.param(0, size, marks=pytest.mark.long) for size in (None, 0))],
     ids=["in the driver", "in workers", "as DataFrames"],
 )
 def test_a_folded_run_goes_on_with_the_other_engine(
@@ -515,6 +528,7 @@ def test_a_folded_run_goes_on_with_the_other_engine(
         assert all(one.rows <= 4 * KEYS + 24 for one in state.buffers)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_on_spark_rows_that_follow_an_empty_batch_of_a_pack_are_read(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch

@@ -70,7 +70,7 @@ def frame_of(node: Sequences, rows: list[Row]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=polars_schema(node.input.schema), orient="row")
 
 
-@pytest.mark.parametrize("first", range(0, 45, 15))
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.long) for first in (15, 30))])
 def test_random_patterns(first: int, gone_on: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of which most go on for some rows."""
     searched = 0

@@ -274,7 +274,7 @@ def failing(*given: Any) -> Any:
     raise OSError("no")
 
 
-@pytest.mark.parametrize("seed", shards(8, 2))
+@pytest.mark.parametrize("seed", shards(8, 1))
 def test_results_are_the_same_whatever_is_divided(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[tuple[str, int]]
 ) -> None:

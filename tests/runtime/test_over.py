@@ -641,7 +641,10 @@ def chained() -> dict[str, tg.Relation]:
     }
 
 
-@pytest.mark.parametrize("name", ["Chained", "Ahead", "Twice", "Selected", "Within"])
+@pytest.mark.parametrize(
+    "name",
+    ["Chained", "Ahead", *(pytest.param(name, marks=pytest.mark.long) for name in ("Twice", "Selected", "Within"))],
+)
 def test_columns_that_read_others_are_computed_in_the_same_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def told(relation: tg.Relation, seed: int) -> list[Event]:
         rng, rows = random.Random(seed), events(seed)

@@ -388,6 +388,7 @@ def test_matches_that_are_limited_are_listed_where_they_are_counted() -> None:
     assert [row["n"] for row in counted(None).run({"E": rows_of("12223")})["R"].rows()] == [7]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_names_the_same_row(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The earliest of all shards, also where nothing is set aside."""

@@ -316,6 +316,7 @@ def test_workers_tell_how_many_pairs_they_have_compared(
     assert int(messages[0].split()[4].replace(",", "")) >= 50
 
 
+@pytest.mark.long
 def test_shards_are_divided_as_it_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing says that they would take long."""
     rng, made = random.Random(9), batches(4)

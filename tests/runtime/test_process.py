@@ -505,8 +505,9 @@ def test_rows_that_stay_too_long_are_told(restarts: bool, tmp_path: Path) -> Non
     assert "keep nothing of a partition once kept_for is over" in str(raised.value)
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
+@pytest.mark.parametrize("shard_bytes", [0, 1])
 def test_spark_checks_what_is_kept(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     monkeypatch.setattr(placement, "MOST_SHARDS", 4)

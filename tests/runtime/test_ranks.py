@@ -172,8 +172,9 @@ def test_places_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_pa
         assert found(results[name]) == meant(program(), rows, name), name
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
+@pytest.mark.parametrize("shard_bytes", [0, 1])
 def test_spark_has_the_same_places(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     rows = events(3)

@@ -28,8 +28,8 @@ Drive = Callable[[Program], testing.Drive]
 
 ENGINES = (
     "embedded",
-    *(pytest.param(name, marks=pytest.mark.spark) for name in ("driver", "spark")),
-    pytest.param("in turn", marks=[pytest.mark.spark, pytest.mark.long]),
+    pytest.param("driver", marks=pytest.mark.spark),
+    *(pytest.param(name, marks=[pytest.mark.spark, pytest.mark.long]) for name in ("spark", "in turn")),
 )
 
 

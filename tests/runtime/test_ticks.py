@@ -232,8 +232,9 @@ def test_an_increment_makes_its_own_ticks_alone(within: int | None) -> None:
         assert sorted(zip(partitions.tolist(), ticks.tolist(), strict=True)) == sorted(wanted)
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
+@pytest.mark.parametrize("shard_bytes", [0, 1])
 def test_spark_has_the_same_ticks(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     rows = events(3)

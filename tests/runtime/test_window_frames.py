@@ -94,8 +94,9 @@ def test_frames_are_as_defined_whatever_the_batching(seed: int, tmp_path: Path) 
     check(in_any_batches(program, rows, seed, tmp_path, COMPLETED), rows)
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
+@pytest.mark.parametrize("shard_bytes", [0, 1])
 def test_spark_has_the_same_frames(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = events(1)
     check(on_spark(program, rows, 30, shard_bytes, spark, monkeypatch), rows)

@@ -269,8 +269,9 @@ def test_they_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path
         assert found(results[name]) == meant(program(), rows, name)
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
+@pytest.mark.parametrize("shard_bytes", [0, 1])
 def test_spark_has_the_same_windows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     rows = events(3)

@@ -290,8 +290,9 @@ def test_rows_are_those_of_the_loops_whatever_the_batching(
         assert found(results[name]) == wanted[name], name
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("shard_bytes", [pytest.param(0, marks=pytest.mark.long), 1])
+@pytest.mark.parametrize("shard_bytes", [0, 1])
 def test_spark_has_the_same_rows(shard_bytes: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the driver, and shard by shard in the workers."""
     monkeypatch.setattr(placement, "MOST_SHARDS", 4)

@@ -76,7 +76,8 @@ def held(directory: Path) -> dict[str, tuple[list[str], dict[str, tuple[int, int
     return found
 
 
-@pytest.mark.parametrize("collect", ["amortised", pytest.param("exact", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("collect", ["amortised", "exact"])
 def test_spark_keeps_the_rows_that_the_driver_keeps(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collect: GarbageCollection
 ) -> None:

@@ -56,7 +56,9 @@ def source(directory: Path) -> Source:
     return parquet(directory, per_batch=1, delay=4, key=("id", "t"), policy="quarantine", bounded=True)
 
 
-@pytest.mark.parametrize(("shard_bytes", "place"), [(0, "catalyst"), (1 << 30, "sharded")])
+@pytest.mark.parametrize(
+    ("shard_bytes", "place"), [pytest.param(0, "catalyst", marks=pytest.mark.long), (1 << 30, "sharded")]
+)
 def test_the_driver_reads_no_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard_bytes: int, place: str
 ) -> None:

@@ -77,7 +77,7 @@ def test_a_file_that_is_written_again_before_it_is_read_counts_as_it_was_read(
     assert published(tmp_path) == wanted
 
 
-@pytest.mark.parametrize("sources", ["one source", "two sources"])
+@pytest.mark.parametrize("sources", ["one source", pytest.param("two sources", marks=pytest.mark.long)])
 def test_a_streaming_dataframe_of_several_sources_beside_files(
     spark: SparkSession, tmp_path: Path, sources: str
 ) -> None:

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.spark
 HOT = int(pl.Series([patterns.HOT]).hash(0)[0] % 2)
 
 
+@pytest.mark.long
 def test_results_are_the_same_whatever_is_divided(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, made = random.Random(5), batches(5)
     asked: Counter[tuple[str, int]] = Counter()
@@ -58,6 +59,7 @@ def test_results_are_the_same_whatever_is_divided(spark: SparkSession, monkeypat
     assert found == {name: Counter(map(str, wanted[name].arrow().to_pylist())) for name in RESULTS}
 
 
+@pytest.mark.long
 def test_what_operators_find_is_the_same_whatever_is_divided(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_run_divides_the_share_of_a_partition_with_half_of_all_rows(
     patterns.check_results(tmp_path, patterns.pattern(), ["Found"], made)
 
 
+@pytest.mark.long
 def test_a_lost_worker_costs_the_task_that_it_was_at(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

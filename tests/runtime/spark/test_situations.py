@@ -138,6 +138,7 @@ def test_slices_that_interleave_are_read_again(keyed: bool, place: str, spark: S
         assert sum(report.results.get(name, 0) for report in reports) == found.total() > 0
 
 
+@pytest.mark.long
 def test_a_run_goes_on_in_shards_in_the_driver_and_embedded(spark: SparkSession, tmp_path: Path) -> None:
     waiting = sorted(write(tmp_path / "in").iterdir())
     files, facts = tmp_path / "now", program().facts

@@ -248,6 +248,7 @@ def read(spark: SparkSession, place: Path, rows: Any) -> list[str]:
         return sorted(map(str, session.results("All")))
 
 
+@pytest.mark.long
 def test_a_batch_dataframe_goes_on_whatever_its_order_and_another_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:

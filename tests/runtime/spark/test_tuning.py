@@ -20,6 +20,7 @@ from tidegate.runtime.tuning.tuner import TUNING, Tuner, choices_of
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_results_are_the_same_whatever_is_chosen(
     seed: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -53,15 +53,15 @@ def kept(place: Path) -> Quarantine:
 def test_many_rejecting_batches_leave_few_files(tmp_path: Path) -> None:
     written = []
     with opened(tmp_path) as session:
-        for n in range(300):
+        for n in range(100):
             reject(session, n)
             written.append(max(segment.rows for segment in kept(tmp_path).files if segment.batch == n + 1))
             assert numbers(session) == list(range(n + 1))
         on_disk = list((tmp_path / "quarantine").rglob("*.parquet"))
-    assert len(kept(tmp_path).files) <= 3 * 5  # three of each tier: 1, 4, 16, 64, 256 rows
-    assert len(on_disk) <= 3 * 5 + 4  # and those that only the manifest before names
+    assert len(kept(tmp_path).files) <= 3 * 4  # three of each tier: 1, 4, 16, 64 rows
+    assert len(on_disk) <= 3 * 4 + 4  # and those that only the manifest before names
     # Rows written in all: each row once for each tier that it reaches, not once a batch.
-    assert sum(written) <= 300 * 6
+    assert sum(written) <= 100 * 5
 
 
 def test_a_batch_rewrites_few_rows_and_files_stay_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,18 +70,18 @@ def test_a_batch_rewrites_few_rows_and_files_stay_few(tmp_path: Path, monkeypatc
         monkeypatch.setattr(f"tidegate.runtime.state.quarantine.{name}", value)
     written, files = [], []
     with opened(tmp_path) as session:
-        for n in range(400):
+        for n in range(200):
             reject(session, n)
             files.append(len(kept(tmp_path).files))
             written.append(sum(file.rows for file in kept(tmp_path).files if file.batch == n + 1))
-        assert numbers(session) == list(range(400))
+        assert numbers(session) == list(range(200))
         full = sum(file.rows >= 64 for file in kept(tmp_path).files)
         assert max(written[:100]) <= 4 * 8
         assert max(files) <= 20 + full + 2
-        assert len([rows for rows in written if rows > 4 * 8]) <= 400 / 64 + 1
-        session.push("E", [(n, None) for n in range(400, 450)])
+        assert len([rows for rows in written if rows > 4 * 8]) <= 200 / 64 + 1
+        session.push("E", [(n, None) for n in range(200, 250)])
         session.step()
-        assert numbers(session) == list(range(450))
+        assert numbers(session) == list(range(250))
     assert max(file.rows for file in kept(tmp_path).files) < 2 * 64
 
 
