@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.functions.pattern_search import END, search
 from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, misfit
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed.kernels import Kernel, always
@@ -23,7 +24,6 @@ from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING, DataType, Kind
 _CLASSES: Final = {"d": "0-9", "w": "0-9A-Za-z_", "s": r" \t\n\r\x0B\x0C"}
 _CONTROLS: Final = frozenset("nrt")
 _SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
-_END: Final = "\0end"
 #: Larger repetitions would make programs of megabytes of Rust's patterns.
 _MOST_REPEATED: Final = 1000
 
@@ -36,12 +36,9 @@ class Pattern:
     groups: int
     empty: bool  # whether it can match no characters
 
-    def for_python(self) -> str:
-        return self.text.replace(_END, r"\Z")
-
     def for_others(self) -> str:
         """For Rust and Java, where `\\Z` is unknown, or also matches before a last line break."""
-        return self.text.replace(_END, r"\z")
+        return self.text.replace(END, r"\z")
 
 
 @lru_cache(1 << 10)
@@ -143,7 +140,7 @@ class _Reader:
             return f"({'?:' if plain else ''}{inside})", empty
         if self._take("["):
             return self._set(), False
-        for sign, written, empty in ((".", r"[^\n]", False), ("^", r"\A", True), ("$", _END, True)):
+        for sign, written, empty in ((".", r"[^\n]", False), ("^", r"\A", True), ("$", END, True)):
             if self._take(sign):
                 return written, empty
         if self._take("\\"):
@@ -215,32 +212,38 @@ def like_pattern(text: str) -> Pattern:
         else:
             parts.append({"%": r"[\s\S]*", "_": r"[\s\S]"}.get(character, literal(character)))
         place += 1
-    return Pattern(rf"\A{''.join(parts)}{_END}", 0, empty=False)
+    return Pattern(rf"\A{''.join(parts)}{END}", 0, empty=False)
 
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(1 << 10)
-def _compiled(pattern: Pattern) -> re.Pattern[str]:
-    return re.compile(pattern.for_python())
-
-
 def _like(text: str, pattern: str) -> bool:
-    return _compiled(like_pattern(pattern)).match(text) is not None
+    return search(like_pattern(pattern).text, text) is not None
 
 
 def _matches(text: str, pattern: str) -> bool:
-    return _compiled(read_pattern(pattern)).search(text) is not None
+    return search(read_pattern(pattern).text, text) is not None
 
 
 def _extract(text: str, pattern: str, group: int) -> str | None:
-    matched = _compiled(read_pattern(pattern)).search(text)
-    return None if matched is None else matched[group] or ""
+    found = search(read_pattern(pattern).text, text)
+    if found is None:
+        return None
+    begin, end = found[2 * group], found[2 * group + 1]
+    return "" if begin is None or end is None else text[begin:end]
 
 
 def _replace(text: str, pattern: str, new: str) -> str:
-    return _compiled(read_pattern(pattern)).sub(lambda _: new, text)
+    """All matches replaced; the rule takes no pattern that can match no characters."""
+    written, parts, place = read_pattern(pattern).text, [], 0
+    while (found := search(written, text, place)) is not None:
+        begin, end = found[0], found[1]
+        assert begin is not None
+        assert end is not None
+        parts += [text[place:begin], new]
+        place = end
+    return "".join((*parts, text[place:]))
 
 
 LIKE = Kernel("like", _like)

@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import json
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,9 @@ from tidegate.runtime.state.inputs.positions import SourceFile
 _MOST_DIGITS = 40
 #: How Arrow numbers the row after the header of a CSV file.
 _FIRST_ROW = 2
+#: Bytes of CSV that Arrow takes apart at a time: at first, and at most.
+_CSV_BLOCK = 1 << 20
+_CSV_MOST = (1 << 31) - 1
 
 
 _INSTANTS = {
@@ -274,7 +278,9 @@ def _other_reader(path: str, format_: FileFormat) -> str:
 
 def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
     """All values as text. Lines with too few or too many fields stand where they are."""
-    if os.path.getsize(path) == 0:
+    size = os.path.getsize(path)
+    only = _only_line(path)
+    if only == b"":
         return []
     broken: list[csv.InvalidRow] = []
 
@@ -285,12 +291,21 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
     def read(names: Sequence[str], *, threads: bool) -> pa.Table:
         # Text, so that a number is judged by its attribute's type and not by what a column looks like.
         types = dict.fromkeys(names, pa.string())
-        return csv.read_csv(
-            path,
-            read_options=csv.ReadOptions(use_threads=threads),
-            parse_options=csv.ParseOptions(invalid_row_handler=skip),
-            convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
-        )
+        block = _CSV_BLOCK
+        while True:
+            broken.clear()
+            try:
+                return csv.read_csv(
+                    path if only is None else pa.BufferReader(only + b"\n"),
+                    read_options=csv.ReadOptions(use_threads=threads, block_size=block),
+                    parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
+                    convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
+                )
+            except pa.ArrowInvalid:
+                # Perhaps only for a line, quoted line ends in it, that no block of this size holds.
+                if block > size or block == _CSV_MOST:
+                    raise
+                block = min(16 * block, _CSV_MOST)
 
     table = read(wanted, threads=True)
     if not broken:
@@ -304,13 +319,20 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
         return table
     if not broken:
         return read(names, threads=True)
-    broken.clear()
     table = read(names, threads=False)  # several threads do not know which row a broken line is
     places = {row.number - _FIRST_ROW: _broken_line(row) for row in broken}
     total = table.num_rows + len(broken)
     if total - 1 not in places:  # else the file ends with a broken line, which is rejected as such
         _check_closed(path, table)
     return {name: _with_broken(table.column(name).to_pylist(), places, total) for name in names}
+
+
+def _only_line(path: str) -> bytes | None:
+    """The one line of a file that has no more, perhaps without its end: Arrow calls such a header an empty file."""
+    with open(path, "rb") as file:
+        begins = file.read(_CSV_BLOCK)
+    text = begins.removeprefix(BOM_UTF8).strip(b"\r\n")
+    return None if len(begins) == _CSV_BLOCK or b"\n" in text or b"\r" in text else text
 
 
 def _check_closed(path: str, table: pa.Table) -> None:

@@ -263,9 +263,8 @@ class Checkpoint:
             if not store.exists(marker_path(manifest.seq)):
                 store.failpoints.hit("recover-before-publish")
                 self._publish(manifest, recovering=True)
-        if self._putting_away:
-            seq = self.next_seq - 1
-            left = self._left(seq)
+        left = self._left(seq := self.next_seq - 1)
+        if self._putting_away or left:
             self._log.put_away(self._putting_away, left)
             self._put_away(seq, {}, left)
         store.failpoints.hit("recover-before-sweep")

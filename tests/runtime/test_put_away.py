@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tidegate.algebra.errors import QueryError
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.state.checkpoint import inspect
@@ -517,6 +518,45 @@ def test_names_are_free_after_a_restart(tmp_path: Path, way: dict[str, Any]) -> 
             session.process()
             check_read(session, number + 1)
     assert known(tmp_path) == 1
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("dropped", [False, True])
+def test_the_next_file_may_have_the_name_of_the_last_one(tmp_path: Path, way: dict[str, Any], *, dropped: bool) -> None:
+    """It came while nothing ran, as the next run is told to put files away as well, or no more."""
+    for day in range(3):
+        path = put(tmp_path, 2 * day, "latest.parquet")
+        options = {} if dropped and day else way
+        if day < 2 or not dropped:
+            with opened(tmp_path, **options) as session:
+                session.process()
+                assert session.counts["E"].rows_in == day + 1
+                assert path.exists() == (dropped and day > 0)
+    if dropped:
+        with opened(tmp_path) as session, pytest.raises(QueryError, match="was written again"):
+            session.process()  # the second one stayed, and is another one now
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("logged", [False, True])
+def test_what_has_left_is_forgotten_by_a_run_that_puts_nothing_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: dict[str, Any], *, logged: bool
+) -> None:
+    monkeypatch.setattr(positions, "_RECENT", 2 if logged else 64)
+    for number in range(0, 12, 2):
+        put(tmp_path, number)
+    with opened(tmp_path, None) as session:
+        session.process()
+    with opened(tmp_path, **way):
+        pass
+    assert below(tmp_path / "in") == []
+    for number in range(0, 12, 2):
+        put(tmp_path, number + 100, f"{number:03}.parquet")
+    for _ in range(2):
+        with opened(tmp_path, None) as session:
+            session.process()
+            assert session.counts["E"].rows_in == 12
+    assert known(tmp_path) == 6
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)

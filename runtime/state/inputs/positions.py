@@ -162,16 +162,20 @@ class PositionLog:
 
     def put_away(self, sources: Iterable[str], left: Mapping[str, Collection[SourceFile]]) -> None:
         """Files of these sources leave once they were read; those that were read before, now: first those that are
-        known to have `left`, then those of the last batch.
+        known to have `left`, then those of the last batch. Of other sources, those that have left are gone.
         """
-        logged: dict[str, list[SourceFile]] = {source: [] for source in sources}
+        sources = tuple(sources)
+        logged: dict[str, list[SourceFile]] = {source: [] for source in (*sources, *left)}
         for source, rows in self._tables() if logged else ():
             if source in logged:
                 logged[source] += (SourceFile(*row) for row in rows.drop("source").iter_rows())
         self._logged = {(source, file) for source, files in logged.items() for file in files}
-        for source, files in logged.items():
+        for source in sources:
             known, recent = frozenset(left.get(source, ())), self.positions.recent.get(source, ())
-            self.leaving[source] = LeavingFiles(sorted((*recent[::-1], *files), key=lambda file: file not in known))
+            files = (*recent[::-1], *logged[source])
+            self.leaving[source] = LeavingFiles(sorted(files, key=lambda file: file not in known))
+        for source in left.keys() - self.leaving.keys():
+            self.gone(source, tuple(left[source]))
 
     def gone(self, source: str, files: Sequence[SourceFile]) -> None:
         """Records that files left their directory, so that a file of such a name is new. The next batch forgets

@@ -73,7 +73,7 @@ def put_away(
     failpoints: Failpoints,
     known: Collection[SourceFile] = (),
 ) -> PutAway:
-    """Puts files away. Those that are `known` to have left are gone if they are not there.
+    """Puts files away. Those that are `known` to have left are gone if they are not there, or other files are.
 
     When it returns, what is gone is so durably: a file that came back after a power failure would be read twice.
     """
@@ -97,6 +97,11 @@ def _put_folder_away(
     done: PutAway,
 ) -> None:
     """Puts files of one folder away: they are archived, then the archive is durable, then they are removed."""
+
+    def has_left(file: SourceFile) -> bool:
+        """Whether it was put away before: that is known, or a crash came before it was recorded."""
+        return file in known or (rule.archive is not None and _is_archived(rule.archive, folders, file))
+
     ready: list[tuple[SourceFile, str, os.stat_result]] = []
     gone, most = len(done.gone), min(len(done.failed) + _FAILURES, _MOST_FAILURES)
     folder: int | None = None
@@ -112,14 +117,15 @@ def _put_folder_away(
                         folder = opened.enter_context(_opened(rule.directory, folders))
                     name, status = _found(folder, file)
                 except FileNotFoundError:
-                    # Before a crash it may have been put away. It may as well be where nobody sees it now, and come
-                    # back.
-                    if file in known or (rule.archive is not None and _is_archived(rule.archive, folders, file)):
+                    # It may as well be where nobody sees it now, and come back.
+                    if has_left(file):
                         done.gone.append(file)
                     continue
                 if not _is_as_read(file, status):
                     if name != _name(file):
                         _put_back(folder, file)
+                    elif has_left(file):  # and a new one has its name
+                        done.gone.append(file)
                     continue
                 failpoints.hit("put-away-before")
                 if rule.archive is not None:

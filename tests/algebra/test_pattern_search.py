@@ -1,0 +1,95 @@
+"""The search for regular expressions finds what Python's finds, and no text takes it long."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+
+import pytest
+
+from tidegate.algebra.errors import QueryError
+from tidegate.algebra.functions import pattern_search
+from tidegate.algebra.functions.pattern_search import END, search
+from tidegate.algebra.functions.patterns import EXTRACT, LIKE, MATCHES, REPLACE, like_pattern, read_pattern
+
+ATOMS = ("a", "b", "c", ".", "[ab]", "[^a]", r"\d", "^", "$", r"\.", r"[\]a-c\\]", r"\n")
+REPETITIONS = ("", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,2}?", "{2,}")
+
+
+def drawn(rng: random.Random, depth: int = 2) -> str:
+    def atom() -> str:
+        nested = depth > 0 and rng.random() < 0.3
+        return rng.choice(("(", "(?:")) + drawn(rng, depth - 1) + ")" if nested else rng.choice(ATOMS)
+
+    def sequence() -> str:
+        return "".join(atom() + rng.choice(REPETITIONS) for _ in range(rng.randint(0, 4)))
+
+    return "|".join(sequence() for _ in range(rng.choice((1, 1, 2, 3))))
+
+
+def test_it_finds_what_python_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same match, with the same groups, from any character on."""
+    monkeypatch.setattr(pattern_search, "_SHORT", -1)
+    rng = random.Random(5)
+    found = 0
+    for _ in range(4_000):
+        try:
+            pattern = read_pattern(drawn(rng)).text
+            own = re.compile(pattern.replace(END, r"\Z"))
+        except (QueryError, re.error):
+            continue
+        for _ in range(3):
+            text = "".join(rng.choice("aabbc.1\n]\\") for _ in range(rng.randint(0, 7)))
+            start = rng.choice((0, 0, rng.randint(0, len(text))))
+            match = own.search(text, start)
+            places = search(pattern, text, start)
+            if match is None:
+                assert places is None, (pattern, text, start)
+                continue
+            assert places is not None, (pattern, text, start)
+            found += 1
+            for group in range(own.groups + 1):
+                assert places[2 * group : 2 * group + 2] == tuple(
+                    None if place < 0 else place for place in match.span(group)
+                ), (pattern, text, start)
+    assert found > 2_000
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (read_pattern("^(?:a+)+$").text, "a" * 60 + "!"),
+        (read_pattern("(?:a|a)*b").text, "a" * 200),
+        (read_pattern("a?" * 30 + "a{30}b").text, "a" * 30),
+        (read_pattern("(?:a{1,20}){1,20}b").text, "a" * 300),
+        (like_pattern("%a%b%c%d%e%").text, "abcd" * 2_000),
+    ],
+)
+def test_no_text_takes_long(pattern: str, text: str) -> None:
+    began = time.process_time()
+    assert search(pattern, text) is None
+    assert time.process_time() - began < 5
+
+
+def test_a_pattern_of_many_steps_is_pythons() -> None:
+    assert search(read_pattern("(?:a{1000}){1000}").text, "a" * 2_000) is None
+
+
+def test_a_border_may_be_optional() -> None:
+    assert search(read_pattern("^?a").text, "ba") == (1, 2)
+
+
+def test_the_functions_that_take_patterns() -> None:
+    like, matches, extract, replace = (kernel.python for kernel in (LIKE, MATCHES, EXTRACT, REPLACE))
+    assert like is not None
+    assert matches is not None
+    assert extract is not None
+    assert replace is not None
+    assert [like(text, "a%b_") for text in ("abc", "a..bc\n", "ab")] == [True, False, False]
+    assert [matches(text, "a+$") for text in ("baa", "ab")] == [True, False]
+    assert [extract(text, "(a)?(b)", 1) for text in ("ab", "cb", "c")] == ["a", "", None]
+    assert [extract("cab", "(a)?(b)", group) for group in range(3)] == ["ab", "a", "b"]
+    assert replace("aab ab b", "a+b", "$1") == "$1 $1 b"
+    assert replace("aaa", "a", "") == ""
+    assert replace("b", "a", "c") == "b"
