@@ -352,7 +352,7 @@ def _file(path: str) -> SourceFile | None:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # the last for a link to itself
             return None
         raise
-    return SourceFile(path, status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
+    return SourceFile.of(path, status) if stat.S_ISREG(status.st_mode) else None
 
 
 def _mtime_ns(folder: str) -> int | None:

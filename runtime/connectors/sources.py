@@ -143,14 +143,14 @@ class Files:
         files = []
         if os.path.isfile(self.directory):
             status = os.stat(self.directory)
-            return [SourceFile(os.path.abspath(self.directory), status.st_size, status.st_mtime_ns)]
+            return [SourceFile.of(os.path.abspath(self.directory), status)]
         for entry in self._entries(os.path.abspath(self.directory)):
             try:
                 status = entry.stat()
             except FileNotFoundError:
                 continue
             if stat.S_ISREG(status.st_mode):
-                files.append(SourceFile(entry.path, status.st_size, status.st_mtime_ns))
+                files.append(SourceFile.of(entry.path, status))
         return sorted(files, key=OLDEST_FIRST)
 
     def holds(self, path: str | os.PathLike[str]) -> bool:

@@ -65,6 +65,7 @@ def test_it_finds_what_python_finds(monkeypatch: pytest.MonkeyPatch) -> None:
         (read_pattern("(?:a{1,20}){1,20}b").text, "a" * 300),
         (like_pattern("%a%b%c%d%e%").text, "abcd" * 2_000),
     ],
+    ids=["repetitions of repetitions", "alternatives", "optional letters", "counted repetitions", "LIKE"],
 )
 def test_no_text_takes_long(pattern: str, text: str) -> None:
     began = time.process_time()

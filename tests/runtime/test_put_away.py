@@ -520,6 +520,21 @@ def test_names_are_free_after_a_restart(tmp_path: Path, way: dict[str, Any]) -> 
     assert known(tmp_path) == 1
 
 
+@pytest.mark.parametrize("way", [{}, *WAYS], ids=str)
+def test_a_file_may_be_of_any_time(tmp_path: Path, way: dict[str, Any]) -> None:
+    """Also of one that 64 bits of nanoseconds do not hold."""
+    for number, year in enumerate((1601, 1969, 2026, 2300)):
+        path = put(tmp_path, number)
+        os.utime(path, (0, (year - 1970) * 31_556_952))
+    with opened(tmp_path, **way) as session:
+        session.process()
+        check_read(session, 4)
+    with opened(tmp_path, **way) as session:
+        session.process()
+        assert session.counts["E"].rows_in == 4
+    assert len(below(tmp_path / "in")) == (0 if way else 4)
+
+
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("dropped", [False, True])
 def test_the_next_file_may_have_the_name_of_the_last_one(tmp_path: Path, way: dict[str, Any], *, dropped: bool) -> None:

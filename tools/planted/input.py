@@ -9,11 +9,34 @@ ADMISSION = "runtime/ingest/admission.py"
 INTAKE = "runtime/ingest/ingest.py"
 KEYS = "runtime/ingest/keys.py"
 WHY = "runtime/inspect/why.py"
+GIVEN = "runtime/ingest/inputs.py"
+PATTERNS = "algebra/functions/pattern_search.py"
 
 GROUP = Group(
     "input",
     ("tests/properties/test_why.py", "tests/properties/test_conservation.py"),
     (
+        bug("lines of CSV end within quotes", GIVEN, "newlines_in_values=True", "newlines_in_values=False"),
+        bug(
+            "values of CSV are as short as what is read at once",
+            GIVEN,
+            "if block > size or block == _CSV_MOST:",
+            "if True:",
+        ),
+        bug("a header whose line has no end is no CSV", GIVEN, "path if only is None else", "path if True else"),
+        bug(
+            "patterns are searched by going back",
+            PATTERNS,
+            "if own is not None and (program is None or (program.choices <= 1 and len(text) <= _SHORT)):",
+            "if own is not None:",
+            loops=True,
+        ),
+        bug(
+            "a lazy repetition is as long as it can be",
+            PATTERNS,
+            "(outside, inside) if lazy else",
+            "(inside, outside) if lazy else",
+        ),
         bug(
             "exactly the guard ahead is ahead",
             ADMISSION,

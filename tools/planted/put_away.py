@@ -16,7 +16,7 @@ GROUP = Group(
         bug(
             "a file leaves in whatever version it is",
             AWAY,
-            "    return (status.st_size, status.st_mtime_ns) == (file.size, file.mtime_ns)\n\n\ndef _removed",
+            "    return SourceFile.of(file.path, status) == file\n\n\ndef _removed",
             "    return True\n\n\ndef _removed",
         ),
         bug(
@@ -47,8 +47,32 @@ GROUP = Group(
         bug(
             "a file that can not be seen has left",
             AWAY,
-            "if file in known or (rule.archive is not None and _is_archived(rule.archive, folders, file)):",
-            "if True:",
+            "        return file in known or (rule.archive is not None and _is_archived(rule.archive, folders, file))",
+            "        return True",
+        ),
+        bug(
+            "what has left stays known where another file has its name",
+            AWAY,
+            "                    elif has_left(file):",
+            "                    elif False:",
+        ),
+        bug(
+            "what has left stays known where nothing is put away any more",
+            CHECKPOINT,
+            "if self._putting_away or left:",
+            "if self._putting_away:",
+        ),
+        bug(
+            "tables of the log keep what has left where nothing is put away any more",
+            POSITIONS,
+            "for source in (*sources, *left)}",
+            "for source in sources}",
+        ),
+        bug(
+            "times of files are as they are",
+            POSITIONS,
+            "max(INT64_MIN, min(status.st_mtime_ns, INT64_MAX))",
+            "status.st_mtime_ns",
         ),
         bug("numbers in the archive are tried one by one", AWAY, "max(1, 2 * used)", "used + 1"),
         bug(
@@ -176,8 +200,8 @@ GROUP = Group(
         bug(
             "what is known to have left comes behind what can not leave",
             POSITIONS,
-            "LeavingFiles(sorted((*recent[::-1], *files), key=lambda file: file not in known))",
-            "LeavingFiles((*recent[::-1], *files))",
+            "LeavingFiles(sorted(files, key=lambda file: file not in known))",
+            "LeavingFiles(files)",
         ),
         bug(
             "a record that the machine died with is damaged",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from tidegate.algebra.types import INT64_MAX, INT64_MIN
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import DATA, LOCATION, REPLAY, StateError, storage_errors
 from tidegate.runtime.state.inputs.consumed import ConsumedFiles, is_text
@@ -45,13 +46,18 @@ class SourceFile:
     mtime_ns: int
 
     @staticmethod
+    def of(path: str, status: os.stat_result) -> SourceFile:
+        """A file of this status. Times beyond 64 bits, before 1677 or after 2262, count as the nearest within them."""
+        return SourceFile(path, status.st_size, max(INT64_MIN, min(status.st_mtime_ns, INT64_MAX)))
+
+    @staticmethod
     def found(path: str) -> SourceFile | None:
         """The file of this path as it is now; None where the file system says nothing of it."""
         try:
             status = os.stat(path)
         except OSError:
             return None
-        return SourceFile(path, status.st_size, status.st_mtime_ns)
+        return SourceFile.of(path, status)
 
     def is_as_found(self) -> bool:
         """Whether the file still has this size and time."""

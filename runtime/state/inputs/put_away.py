@@ -167,7 +167,7 @@ def _found(folder: int, file: SourceFile) -> tuple[str, os.stat_result]:
         status = os.stat(_name(file), dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return aside, os.stat(aside, dir_fd=folder, follow_symlinks=False)
-    if (status.st_size, status.st_mtime_ns) != (file.size, file.mtime_ns):
+    if SourceFile.of(file.path, status) != file:
         with suppress(FileNotFoundError):
             return aside, os.stat(aside, dir_fd=folder, follow_symlinks=False)
     return _name(file), status
@@ -178,7 +178,7 @@ def _is_as_read(file: SourceFile, status: os.stat_result) -> bool:
     if not stat.S_ISREG(status.st_mode):
         _logger.warning("%s was read and stays: it is a link", file.path)
         return False
-    return (status.st_size, status.st_mtime_ns) == (file.size, file.mtime_ns)
+    return SourceFile.of(file.path, status) == file
 
 
 def _removed(folder: int, file: SourceFile, name: str, status: os.stat_result, failpoints: Failpoints) -> bool:
@@ -252,7 +252,7 @@ def _version(status: os.stat_result) -> tuple[int, int, int, int]:
 
 def _is_archived(top: str, folders: Sequence[str], file: SourceFile) -> bool:
     def is_it(_: str, there: os.stat_result) -> bool:
-        return stat.S_ISREG(there.st_mode) and (there.st_size, there.st_mtime_ns) == (file.size, file.mtime_ns)
+        return stat.S_ISREG(there.st_mode) and SourceFile.of(file.path, there) == file
 
     try:
         with _opened(top, folders) as archive:
