@@ -29,16 +29,23 @@ def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     return size
 
 
-def test_lines_within_quotes_are_no_rows(tmp_path: Path, block: int) -> None:
+def test_lines_within_quotes_are_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However they look, and wherever what is read at once ends."""
-    count = block // 8
-    pl.DataFrame({"id": range(count), "txt": ["note\n7,forged,8\nend"] * count, "t": range(count)}).write_csv(
-        tmp_path / "in.csv"
-    )
+    monkeypatch.setattr(inputs, "_CSV_BLOCK", 1 << 12)
+    for ahead in range(30):
+        texts = ["x" * ahead, *(["note\n7,forged,8\nend"] * 400)]
+        pl.DataFrame({"id": range(401), "txt": texts, "t": range(401)}).write_csv(tmp_path / "in.csv")
+        counts, rows = read(tmp_path / "in.csv")
+        assert (counts.rows_in, counts.accepted) == (401, 401)
+        assert [(row["id"], row["txt"] or "") for row in rows] == list(enumerate(texts))
+
+
+def test_lines_within_quotes_beyond_a_mebibyte(tmp_path: Path) -> None:
+    texts = ["note\n7,forged,8\nend"] * 90_000
+    pl.DataFrame({"id": range(90_000), "txt": texts, "t": range(90_000)}).write_csv(tmp_path / "in.csv")
     counts, rows = read(tmp_path / "in.csv")
-    assert (counts.rows_in, counts.accepted) == (count, count)
-    assert {row["txt"] for row in rows} == {"note\n7,forged,8\nend"}
-    assert [row["id"] for row in rows] == list(range(count))
+    assert (counts.rows_in, counts.accepted) == (90_000, 90_000)
+    assert [row["id"] for row in rows] == list(range(90_000))
 
 
 def test_a_quote_that_none_closes_loses_no_line(tmp_path: Path, block: int) -> None:
