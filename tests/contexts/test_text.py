@@ -93,6 +93,32 @@ def test_it_is_printed_back() -> None:
     assert "DERIVE TollNotification(p.vid, p.sec, 5 AS toll)" in text
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        "p.vid + p.place AS place",
+        "-p.place AS place",
+        "NOT p.open AS open",
+        "p.vid < p.place AS place",
+        "p.lane = 'p.lane' AS lane",
+        "p.place",
+        "p.vid AS place",
+        'p."to place"',
+        'p."to place" AS place',
+        'p."to place" AS "place"',
+        'p.vid AS "p place"',
+    ],
+)
+@pytest.mark.parametrize("query", ["DERIVE A({}, p.sec)", "INITIATE CONTEXT accident({})"])
+def test_values_are_printed_with_the_names_that_they_do_not_have(query: str, item: str) -> None:
+    schema = "vid bigint, seg bigint, place bigint, lane string, open boolean, `to place` bigint, sec bigint"
+    reports = {"Reports": tg.stream("Reports", schema, progress="sec")}
+    queries = tg.read_contexts(MODEL + query.format(item) + " PATTERN Reports p", reports)
+    again = tg.read_contexts(str(queries), reports)
+    assert again.queries == queries.queries
+    assert str(again) == str(queries)
+
+
 def test_names_in_quotes_are_printed_so() -> None:
     text = 'DERIVE "Where"(p.vid AS "context", p.sec) PATTERN PositionReport p CONTEXT congestion'
     queries = read(MODEL + DERIVING + text)

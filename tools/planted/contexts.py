@@ -11,6 +11,7 @@ LOOK_UP = "algebra/dsl/contexts/look_up.py"
 MODEL = "contexts/model.py"
 STANDING = "contexts/standing.py"
 READER = "contexts/text/reader.py"
+PRINTED = "contexts/text/queries.py"
 SUSPENSION = "runtime/inspect/suspension.py"
 FINDINGS = "contexts/findings.py"
 PARTITIONS = "analysis/state/window_partitions.py"
@@ -278,6 +279,12 @@ GROUP = Group(
             PARTITIONS,
             "case Group(keys=keys) | Windows(keys=keys) if name not in keys:",
             "case Group(keys=keys) | Windows(keys=keys) if name in keys:",
+        ),
+        bug(
+            "a value whose text ends in its name is printed without it",
+            PRINTED,
+            'has_it = isinstance(term, Attr) and term.name.rpartition(".")[2] == name',
+            'has_it = text.rpartition(".")[2] == name',
         ),
     ),
 )  # fmt: skip
