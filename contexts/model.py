@@ -39,6 +39,7 @@ from tidegate.contexts.checks import require_context, require_contexts, require_
 from tidegate.contexts.explained import context_graph, explained
 from tidegate.contexts.findings import findings, same_instants
 from tidegate.contexts.named import named_result
+from tidegate.contexts.reads import require_free_name, require_other_contexts
 from tidegate.contexts.relations import Relations, relations_of
 
 
@@ -373,6 +374,7 @@ class ContextModel(Contexts):
         where: str,
     ) -> LookUp:
         require_contexts(contexts, self._types, where)
+        require_free_name(self._name, rows, "in its contexts")
         keys = self._named_keys(rows, by, where)
         return LookUp(self.changes, self._default, self._keys, rows, keys, rows._order(at, where, "at"))
 
@@ -434,6 +436,8 @@ class ContextModel(Contexts):
         if taken is not None:
             raise QueryError("TG103", f"a window has {taken!r} of its own", hint="choose another name")
         transition = Transition(action, context, tuple(dict.fromkeys(standing)), cause is not None)
+        require_free_name(self._name, when, f"by {action} {context}")
+        require_other_contexts(self._name, when, transition)
         asked = Asked(
             transition,
             when,

@@ -13,6 +13,7 @@ from tidegate.algebra.dsl.relation import Declaration, Relation
 from tidegate.algebra.dsl.sources import QueryHandle, Result
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Scan, occurrences
+from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Schema, StreamDef, checked_name
 
@@ -68,6 +69,13 @@ def named_query(name: str, relation: Relation, site: Site | None) -> Query:
     return _shallow(Query(checked_name(name, "a result"), name, plain._node, declared, site, dict(plain._sites)))
 
 
+def query_of_result(name: str, relation: Relation, site: Site | None) -> Query:
+    """The query of a result that others read; `QueryError` TG122 where it reads another stream of that name."""
+    query = named_query(name, relation, site)
+    _require_consistent(ProgramDef((query,)), relation._results)
+    return query
+
+
 def _declared(name: str, schema: Schema, declaration: Declaration) -> StreamDef:
     return StreamDef(name, schema, declaration.relations, declaration.progress)
 
@@ -111,11 +119,10 @@ def _bring_along(queries: list[Query], used: dict[str, Result]) -> None:
             waiting += [stream for stream in result._fed_reads if stream not in used]
             add_results(used, result._fed_reads)
         elif [query.node for query in given] != [fed_by.node]:
-            raise QueryError(
-                "TG121",
-                f"{name} is fed by another query than the one whose result is read",
-                hint=f"pass the same relation as {name}=..., or leave it out: it comes along",
-            )
+            hint = f"pass the same relation as {name}=..., or leave it out: it comes along"
+            if isinstance(fed_by.node, Transitions):
+                hint = f"{name} is the name of a model of contexts, which comes along: give the result another one"
+            raise QueryError("TG121", f"{name} is fed by another query than the one whose result is read", hint=hint)
 
 
 def _require_consistent(program: ProgramDef, used: Mapping[str, Result]) -> None:

@@ -147,6 +147,7 @@ class _Reader:
     def read(self, parts: Sequence[Part], head: str) -> ContextQueries:
         for part in parts:
             if part.kind == "derive":
+                self._require_free_name(part)
                 self.derived.setdefault(name_of(part.parts[0]), []).append(part)
         for part in parts:
             if part.kind != "derive":
@@ -154,6 +155,12 @@ class _Reader:
         for name in self.derived:
             self._result(name)
         return ContextQueries(self.model, dict(self.results), tuple(self.queries[id(part)] for part in parts), head)
+
+    def _require_free_name(self, part: Part) -> None:
+        name = name_of(part.parts[0])
+        if name == self.model._name:
+            message = f"{name} is the name of the model of contexts"
+            raise QueryError("TG122", message, hint="derive it under another name", site=self.text.at(part))
 
     # Queries ---------------------------------------------------------------------------------------------------------
     def _transition(self, part: Part) -> None:
@@ -198,6 +205,8 @@ class _Reader:
             circle = " reads ".join([*self.reading[self.reading.index(name) :], name])
             message = f"{name} is derived of itself: {circle}"
             hint = "say recursion in Python, with tg.result(...)"
+            if not isinstance(self.streams, Relation) and name in self.streams:
+                hint = f"a stream is called {name}, too: derive it under another name"
             raise QueryError("TG211", message, hint=hint, site=self.text.at(first))
         self.reading.append(name)
         first_rows, *more = [self._rows(part) for part in self.derived[name]]

@@ -18,7 +18,10 @@ LOOSE: Any = tg
 MODEL = tg.context_model("Roads", by="segment", default="clear", contexts=("full", "closed"), causes={"closed": "bag"})
 WRONG: Any = MODEL
 WRONG_MODEL: Any = REPORTS
+#: A model like it with another name.
+named = lambda name: tg.context_model(name, by="segment", default="clear", contexts="full")  # noqa: E731
 CLOSING = MODEL.initiate("closed", when=STOPPED, cause=STOPPED.place)
+STARTS = CLOSING.starts("closed")
 
 
 @pytest.mark.parametrize(
@@ -84,6 +87,45 @@ CLOSING = MODEL.initiate("closed", when=STOPPED, cause=STOPPED.place)
         (lambda: REPORTS.in_context(CLOSING, "full", values={"x": "speed"}), "TG101 a window of full has no 'speed'"),
         (lambda: REPORTS.in_context(CLOSING, "full", values={"car": "began"}), "TG103 attribute 'car' exists already"),
         (lambda: REPORTS.in_context(CLOSING, "full", "clear", values={"x": "began"}), "TG187 values of 2 contexts"),
+        (
+            lambda: CLOSING.terminate("closed", when=REPORTS.in_context(CLOSING, "closed")),
+            "TG211 the query of terminate closed reads contexts of Roads, its own model\n.*test_model.py(.|\n)*"
+            "leave in_context out: the query stands in closed already",
+        ),
+        (
+            lambda: CLOSING.switch("full", when=REPORTS.not_in_context(CLOSING, "closed")),
+            "TG211 the query of switch full reads contexts of Roads(.|\n)*name the contexts in .*: within=",
+        ),
+        (
+            lambda: CLOSING.terminate("closed", when=STARTS.with_(end=STARTS.began + 5), at="end"),
+            "TG211 the query of terminate closed reads contexts of Roads(.|\n)*ended by windows of rows: terminate"
+            "\\('closed', when=tg.between\\(opens, closes, at_most=...\\), at='end'\\)",
+        ),
+        (
+            lambda: CLOSING.initiate("full", when=CLOSING.windows("closed"), at="ended"),
+            "TG211 the query of initiate full reads contexts of Roads(.|\n)*by which rows these contexts begin and end",
+        ),
+        (
+            lambda: CLOSING.initiate("full", when=tg.result_of("Inside", REPORTS.in_context(CLOSING, "closed"))),
+            "TG211 the query of initiate full reads contexts of Roads(.|\n)*leave in_context out",
+        ),
+        (
+            lambda: named("Minutes").initiate("full", when=MINUTES),
+            "TG122 Minutes is the name of a model of contexts and of a stream that is read by initiate full\n"
+            ".*test_model(.|\n)*give the model another name",
+        ),
+        (
+            lambda: named("Minutes").initiate("full", when=tg.result_of("Many", MINUTES.where(MINUTES.cars > 9))),
+            "TG122 Minutes is the name of a model of contexts and of a stream that is read by initiate full",
+        ),
+        (
+            lambda: REPORTS.in_context(named("Reports").initiate("full", when=MINUTES), "full"),
+            "TG122 Reports is the name of a model of contexts and of a stream that is read in its contexts",
+        ),
+        (
+            lambda: tg.program(Roads=REPORTS.in_context(CLOSING, "closed")),
+            "TG121 Roads is fed by another query(.|\n)*Roads is the name of a model of contexts",
+        ),
     ],
 )
 def test_what_is_refused(make: Callable[[], Any], message: str) -> None:
@@ -114,6 +156,22 @@ def test_a_program_reads_one_model_of_a_name() -> None:
     with pytest.raises(tg.QueryError, match="TG121 Roads is the result of two queries"):
         REPORTS.in_context(CLOSING, "closed").not_in_context(opening, "full")
     assert tg.program(Q=REPORTS.in_context(CLOSING, "closed").not_in_context(CLOSING, "full")).check() == []
+
+
+def test_a_transition_may_read_contexts_of_another_model() -> None:
+    other = named("Other").initiate("full", when=REPORTS.in_context(CLOSING, "closed")).terminate("full", when=MINUTES)
+    assert tg.program(Q=STOPPED.in_context(other, "full")).check() == []
+
+
+def test_a_context_ends_so_long_after_it_began_as_windows_between_rows_do() -> None:
+    """The way that the hint names, of a row that comes while the context holds and of one as it ends, too."""
+    opens, closes = STOPPED.where(~STOPPED.cleared), STOPPED.where(STOPPED.cleared)
+    windows = tg.between(opens, closes, by="segment", at_most=3)
+    model = named("Timed").initiate("full", when=opens).terminate("full", when=windows, at="end")
+    rows: list[Row] = [(7, time, 0, time == 7) for time in (5, 6, 7, 9, 10, 12, 13, 14, 20)]
+    run = tg.program(Of=windows, In=model.windows("full").select("segment", "began", "ended")).run({"Stopped": rows})
+    assert [tuple(row.values()) for row in run.rows("In")] == [(7, 5, 7), (7, 9, 12), (7, 12, 15), (7, 20, 23)]
+    assert [tuple(row.values()) for row in run.rows("Of")] == [(7, 5, 7), (7, 9, 12), (7, 12, 15), (7, 20, 23)]
 
 
 @pytest.mark.parametrize(

@@ -286,6 +286,17 @@ def test_a_sequence_lies_in_one_window_of_one_of_several_contexts() -> None:
         (SAID + "DERIVE A(a.sec, a.sec) PATTERN Stopped a", "TG103 sec is there twice"),
         (SAID + "DERIVE A(a.sec) PATTERN Stopped a CAUSE a.place", "TG187 an event that is derived has no"),
         (SAID + "DERIVE A(b.sec) PATTERN B b; DERIVE B(a.sec) PATTERN A a", "TG211 A is derived of itself"),
+        (SAID + "DERIVE Stopped(a.sec) PATTERN Stopped a", "TG211 (.|\n)*a stream is called Stopped, too: derive it"),
+        (SAID + "DERIVE Traffic(a.sec) PATTERN Stopped a", "TG122 Traffic is the name of the model"),
+        (
+            MODEL.replace("Traffic", "Stopped") + DERIVING,
+            "TG122 Stopped is the name of a model of contexts and of a stream that is read by initiate accident\n"
+            "  contexts:8:1(.|\n)*give the model another name",
+        ),
+        (
+            MODEL.replace("Traffic", "PositionReport") + DERIVING + ASK + " CONTEXT clear",
+            "TG122 PositionReport is the name of a model of contexts and of a stream that is read in its contexts",
+        ),
         (
             MODEL + "SWITCH CONTEXT clear PATTERN A; DERIVE A(s.seg, s.sec) PATTERN Stopped s CONTEXT accident",
             "TG211 A is derived in a context",

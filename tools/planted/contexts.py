@@ -12,6 +12,7 @@ MODEL = "contexts/model.py"
 STANDING = "contexts/standing.py"
 READER = "contexts/text/reader.py"
 PRINTED = "contexts/text/queries.py"
+READS = "contexts/reads.py"
 SUSPENSION = "runtime/inspect/suspension.py"
 FINDINGS = "contexts/findings.py"
 PARTITIONS = "analysis/state/window_partitions.py"
@@ -285,6 +286,18 @@ GROUP = Group(
             PRINTED,
             'has_it = isinstance(term, Attr) and term.name.rpartition(".")[2] == name',
             'has_it = text.rpartition(".")[2] == name',
+        ),
+        bug(
+            "a model of contexts reads itself",
+            MODEL,
+            "        require_other_contexts(self._name, when, transition)\n",
+            "",
+        ),
+        bug(
+            "a stream that a result reads has the name of a model of contexts",
+            READS,
+            "        found.update({stream.name: found.get(stream.name) for stream in occurrences(result._fed_by.node)})\n",
+            "",
         ),
     ),
 )  # fmt: skip
