@@ -12,6 +12,7 @@ from tidegate.algebra.dsl.contexts.handle import Contexts, require_since
 from tidegate.algebra.dsl.contexts.look_up import LookUp
 from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.over.build import require_once
 from tidegate.algebra.dsl.relation import Column, Relation
 from tidegate.algebra.dsl.sources import Result
 from tidegate.algebra.dsl.windows.between import Between, between
@@ -514,5 +515,6 @@ def context_model(
                 raise QueryError(
                     "TG114", f"by has {kind_of(key)}, {shown(key)}", hint='by="segment" names an attribute'
                 )
+        require_once(keys)
         types = require_types(default, listed(contexts), causes or {})
         return ContextModel(checked_name(name, "a model of contexts"), keys, default, types, (), site)

@@ -76,6 +76,9 @@ def _model(text: Text, part: Part) -> tuple[ContextModel, str]:
     keys = [name_of(key) for clause in clauses if clause.kind == "by" for key in clause.parts]
     contexts = [(name_of(one.parts[0]), _held(text, one)) for one in clauses if one.kind == "context"]
     default = name_of(clauses[-1].parts[0])
+    if [context for context, _ in contexts].count(default) > 1:
+        message, hint = f"two contexts are called {default}", f"list {default} once"
+        raise QueryError("TG187", message, hint=hint, site=text.at(part))
     with written_at(text.at(clauses[-1])):
         if default not in (context for context, _ in contexts):
             near = nearest(default, [context for context, _ in contexts])

@@ -22,13 +22,29 @@ WRONG_MODEL: Any = REPORTS
 named = lambda name: tg.context_model(name, by="segment", default="clear", contexts="full")  # noqa: E731
 CLOSING = MODEL.initiate("closed", when=STOPPED, cause=STOPPED.place)
 STARTS = CLOSING.starts("closed")
+#: Contexts by two keys.
+PAIRS = tg.context_model("Pairs", by=("segment", "place"), default="clear", contexts="full")
+PAIRS = PAIRS.initiate("full", when=STOPPED)
+BETWEEN_PAIRS = tg.between(STOPPED, STOPPED.where(STOPPED.cleared), by=("segment", "place"))
+WINDOWS = tg.between(STOPPED, MINUTES, by="segment")
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: tg.context_model("M", by=(), default="a", contexts=()), "TG187 a model with the context a alone"),
-        (lambda: tg.context_model("M", by=(), default="a", contexts=("b", "a")), "TG187 two contexts are called a"),
+        (
+            lambda: tg.context_model("M", by=(), default="a", contexts=("b", "a")),
+            "TG187 two contexts are called a(.|\n)*the default is not among",
+        ),
+        (
+            lambda: tg.context_model("M", by=(), default="a", contexts=("b", "b")),
+            "TG187 two contexts are called b(.|\n)*list b once",
+        ),
+        (
+            lambda: tg.context_model("M", by=("k", "k"), default="a", contexts="b"),
+            "TG103 rows are partitioned by k twice(.|\n)*name each key once",
+        ),
         (lambda: tg.context_model("M", by=(), default="a", contexts="b c"), "TG187 'b c' is no name of a context"),
         (lambda: LOOSE.context_model("M", by=(), default="a", contexts=3), "TG187 3 is no name of a context"),
         (lambda: LOOSE.context_model("M", by=3, default="a", contexts="b"), "TG114 by has a number, 3"),
@@ -87,6 +103,14 @@ STARTS = CLOSING.starts("closed")
         (lambda: REPORTS.in_context(CLOSING, "full", values={"x": "speed"}), "TG101 a window of full has no 'speed'"),
         (lambda: REPORTS.in_context(CLOSING, "full", values={"car": "began"}), "TG103 attribute 'car' exists already"),
         (lambda: REPORTS.in_context(CLOSING, "full", "clear", values={"x": "began"}), "TG187 values of 2 contexts"),
+        (
+            lambda: REPORTS.in_context(CLOSING, "full", values={"x": "began", "y": "began"}),
+            "TG103 values has 'began' twice, as x and as y(.|\n)*copy it: rows.with_\\(y=rows.x\\)",
+        ),
+        (
+            lambda: REPORTS.in_context(WINDOWS, values={"x": "start", "y": "start"}),
+            "TG103 values has 'start' twice, as x and as y",
+        ),
         (
             lambda: CLOSING.terminate("closed", when=REPORTS.in_context(CLOSING, "closed")),
             "TG211 the query of terminate closed reads contexts of Roads, its own model\n.*test_model.py(.|\n)*"
@@ -223,6 +247,26 @@ def test_a_context_of_another_partition_is_looked_up() -> None:
     rows = [(1, 1, 15, ""), (2, 2, 15, ""), (3, 1, 12, "")]
     ahead = reports.in_context(traffic(), "accident", by="ahead").select("car", "time")
     assert rows_of(ahead, Reports=rows, Stopped=STOPS) == [(1, 15)]
+
+
+@pytest.mark.parametrize(
+    ("of", "inside"),
+    [
+        (lambda rows, **by: rows.in_context(PAIRS, "full", **by), [1]),
+        (lambda rows, **by: rows.in_context(PAIRS, "clear", **by), [2]),
+        (lambda rows, **by: rows.in_context(PAIRS, "full", "clear", **by), [1, 2]),
+        (lambda rows, **by: rows.not_in_context(PAIRS, "full", **by), [2, 3]),
+        (lambda rows, **by: rows.not_in_context(PAIRS, "full", "clear", **by), [3]),
+        (lambda rows, **by: rows.in_context(BETWEEN_PAIRS, **by), [1]),
+        (lambda rows, **by: rows.not_in_context(BETWEEN_PAIRS, **by), [2, 3]),
+    ],
+)
+def test_one_attribute_stands_for_two_keys(of: Callable[..., tg.Relation], inside: list[int]) -> None:
+    found = of(REPORTS, by=("segment", "segment"))
+    assert found.schema.names == REPORTS.schema.names
+    reports = [(1, 7, 5, ""), (2, 8, 5, ""), (3, None, 5, "")]
+    stops = [(7, 1, 7, False), (7, 1, 8, False), (8, 1, 7, False)]
+    assert rows_of(found.select("car", "time"), Reports=reports, Stopped=stops) == [(car, 5) for car in inside]
 
 
 def test_a_row_without_a_partition_is_in_no_context() -> None:

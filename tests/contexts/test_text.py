@@ -286,6 +286,22 @@ def test_a_sequence_lies_in_one_window_of_one_of_several_contexts() -> None:
         (SAID + "DERIVE A(a.sec, a.sec) PATTERN Stopped a", "TG103 sec is there twice"),
         (SAID + "DERIVE A(a.sec) PATTERN Stopped a CAUSE a.place", "TG187 an event that is derived has no"),
         (SAID + "DERIVE A(b.sec) PATTERN B b; DERIVE B(a.sec) PATTERN A a", "TG211 A is derived of itself"),
+        (
+            MODEL + "INITIATE CONTEXT congestion PATTERN Stopped CAUSE place",
+            "TG187 congestion does not(.|\n)*: CONTEXT congestion HELD BY BAG$",
+        ),
+        (
+            MODEL + "INITIATE CONTEXT clear PATTERN Stopped",
+            "TG187 clear is(.|\n)*: SWITCH CONTEXT clear PATTERN ..., or TERMINATE CONTEXT ... PATTERN ...$",
+        ),
+        (MODEL + "TERMINATE CONTEXT clear PATTERN Stopped", "TG187 clear is(.|\n)*: INITIATE CONTEXT ... PATTERN ...$"),
+        (MODEL + ASK + " CONTEXT clear", "TG187 Traffic has no(.|\n)*: INITIATE CONTEXT congestion PATTERN ...$"),
+        (MODEL.replace("clear, congestion", "clear, clear"), "TG187 two contexts (.|\n)*list clear once"),
+        (MODEL.replace("clear, cong", "clear, accident, cong"), "TG187 two (.|\n)* accident(.|\n)*list accident once"),
+        (MODEL.replace("DEFAULT clear", "DEFAULT accident"), "TG187 accident is(.|\n)*hint *leave HELD BY out$"),
+        (MODEL.replace("BY seg\n", "BY seg, seg\n"), "TG103 rows are partitioned by seg twice"),
+        (SAID + "DERIVE A(b.sec) PATTERN SEQ(Stopped a, Stopped b) WHERE place = 1", "hint *write a.place or b.place$"),
+        (SAID + "DERIVE A(a.place) PATTERN Stopped a CONTEXT clear", "TG202(.|\n)*hint *keep an instant: a.sec$"),
         (SAID + "DERIVE Stopped(a.sec) PATTERN Stopped a", "TG211 (.|\n)*a stream is called Stopped, too: derive it"),
         (SAID + "DERIVE Traffic(a.sec) PATTERN Stopped a", "TG122 Traffic is the name of the model"),
         (
@@ -309,7 +325,13 @@ def test_a_sequence_lies_in_one_window_of_one_of_several_contexts() -> None:
 )  # fmt: skip
 def test_what_is_refused(text: str, message: str) -> None:
     with pytest.raises(tg.QueryError, match=message):
-        read(text)
+        read(text if "PATTERN" in text else text + DERIVING)
+
+
+def test_a_derived_event_named_like_the_stream_that_it_reads() -> None:
+    minutes = {"Given": STREAMS["Minutes"], **STREAMS}
+    with pytest.raises(tg.QueryError, match=r"TG122 Minutes is an input stream and a result(.|\n)*another name$"):
+        tg.read_contexts(SAID + "DERIVE Minutes(m.sec) PATTERN Given m", minutes)
 
 
 def test_what_is_no_text() -> None:

@@ -299,5 +299,11 @@ GROUP = Group(
             "        found.update({stream.name: found.get(stream.name) for stream in occurrences(result._fed_by.node)})\n",
             "",
         ),
+        bug(
+            "an attribute that stands for two keys of a context is one",
+            LOOK_UP,
+            "        if key in apart:\n",
+            "        if False:\n",
+        ),
     ),
 )  # fmt: skip
