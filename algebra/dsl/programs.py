@@ -13,7 +13,6 @@ from tidegate.algebra.dsl.relation import Declaration, Relation
 from tidegate.algebra.dsl.sources import QueryHandle, Result
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.nodes import Scan, occurrences
-from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.program import ProgramDef, Query
 from tidegate.algebra.schema import Schema, StreamDef, checked_name
 
@@ -119,10 +118,12 @@ def _bring_along(queries: list[Query], used: dict[str, Result]) -> None:
             waiting += [stream for stream in result._fed_reads if stream not in used]
             add_results(used, result._fed_reads)
         elif [query.node for query in given] != [fed_by.node]:
-            hint = f"pass the same relation as {name}=..., or leave it out: it comes along"
-            if isinstance(fed_by.node, Transitions):
-                hint = f"{name} is the name of a model of contexts, which comes along: give the result another one"
-            raise QueryError("TG121", f"{name} is fed by another query than the one whose result is read", hint=hint)
+            raise QueryError(
+                "TG121",
+                f"{name} is fed by another query than the one whose result is read",
+                hint=f"pass the same relation as {name}=..., or leave it out: it comes along. Another result, or one "
+                "in contexts of a model of that name, has another name",
+            )
 
 
 def _require_consistent(program: ProgramDef, used: Mapping[str, Result]) -> None:

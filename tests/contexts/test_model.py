@@ -18,8 +18,6 @@ LOOSE: Any = tg
 MODEL = tg.context_model("Roads", by="segment", default="clear", contexts=("full", "closed"), causes={"closed": "bag"})
 WRONG: Any = MODEL
 WRONG_MODEL: Any = REPORTS
-#: A model like it with another name.
-named = lambda name: tg.context_model(name, by="segment", default="clear", contexts="full")  # noqa: E731
 CLOSING = MODEL.initiate("closed", when=STOPPED, cause=STOPPED.place)
 STARTS = CLOSING.starts("closed")
 #: Contexts by two keys.
@@ -27,6 +25,11 @@ PAIRS = tg.context_model("Pairs", by=("segment", "place"), default="clear", cont
 PAIRS = PAIRS.initiate("full", when=STOPPED)
 BETWEEN_PAIRS = tg.between(STOPPED, STOPPED.where(STOPPED.cleared), by=("segment", "place"))
 WINDOWS = tg.between(STOPPED, MINUTES, by="segment")
+
+
+def named(name: str) -> tg.ContextModel:
+    """A model like it by this name."""
+    return tg.context_model(name, by="segment", default="clear", contexts="full")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ WINDOWS = tg.between(STOPPED, MINUTES, by="segment")
         ),
         (
             lambda: tg.program(Roads=REPORTS.in_context(CLOSING, "closed")),
-            "TG121 Roads is fed by another query(.|\n)*Roads is the name of a model of contexts",
+            "TG121 Roads is fed by another query(.|\n)*contexts of a model of that name, has another name",
         ),
     ],
 )
