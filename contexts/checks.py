@@ -18,7 +18,8 @@ def require_types(default: str, contexts: Sequence[str], causes: Mapping[str, ob
             raise QueryError("TG187", f"{shown(name)} is no name of a context", hint="use letters, digits and _")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise QueryError("TG187", f"two contexts are called {twice}", hint="the default is not among contexts=(...)")
+        hint = "the default is not among contexts=(...)" if twice == default else f"list {twice} once"
+        raise QueryError("TG187", f"two contexts are called {twice}", hint=hint)
     if not contexts:
         raise QueryError("TG187", f"a model with the context {default} alone: it always holds", hint="name another one")
     for name, held_by in causes.items():

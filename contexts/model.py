@@ -12,6 +12,7 @@ from tidegate.algebra.dsl.contexts.handle import Contexts, require_since
 from tidegate.algebra.dsl.contexts.look_up import LookUp
 from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.over.build import require_once
 from tidegate.algebra.dsl.relation import Column, Relation
 from tidegate.algebra.dsl.sources import Result
 from tidegate.algebra.dsl.windows.between import Between, between
@@ -39,6 +40,7 @@ from tidegate.contexts.checks import require_context, require_contexts, require_
 from tidegate.contexts.explained import context_graph, explained
 from tidegate.contexts.findings import findings, same_instants
 from tidegate.contexts.named import named_result
+from tidegate.contexts.reads import require_free_name, require_other_contexts
 from tidegate.contexts.relations import Relations, relations_of
 
 
@@ -373,6 +375,7 @@ class ContextModel(Contexts):
         where: str,
     ) -> LookUp:
         require_contexts(contexts, self._types, where)
+        require_free_name(self._name, rows, "in its contexts")
         keys = self._named_keys(rows, by, where)
         return LookUp(self.changes, self._default, self._keys, rows, keys, rows._order(at, where, "at"))
 
@@ -434,6 +437,8 @@ class ContextModel(Contexts):
         if taken is not None:
             raise QueryError("TG103", f"a window has {taken!r} of its own", hint="choose another name")
         transition = Transition(action, context, tuple(dict.fromkeys(standing)), cause is not None)
+        require_free_name(self._name, when, f"by {action} {context}")
+        require_other_contexts(self._name, when, transition)
         asked = Asked(
             transition,
             when,
@@ -510,5 +515,6 @@ def context_model(
                 raise QueryError(
                     "TG114", f"by has {kind_of(key)}, {shown(key)}", hint='by="segment" names an attribute'
                 )
+        require_once(keys)
         types = require_types(default, listed(contexts), causes or {})
         return ContextModel(checked_name(name, "a model of contexts"), keys, default, types, (), site)

@@ -10,7 +10,7 @@ from tidegate.algebra.diagnostics.tracebacks import trimmed
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.relation import what_else
 from tidegate.algebra.dsl.here import Here
-from tidegate.algebra.dsl.programs import named_query, program_of
+from tidegate.algebra.dsl.programs import program_of, query_of_result
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.dsl.sources import QueryHandle, Result, result_stream
 from tidegate.algebra.errors import Problem, QueryError
@@ -450,7 +450,7 @@ def result_of(name: str, relation: Relation) -> Result:
     with Here() as site:
         if not isinstance(relation, Relation):
             raise QueryError("TG114", f"result_of got {what_else(relation)}", hint="finish groups with agg(...)")
-        query = named_query(name, relation, site)
+        query = query_of_result(name, relation, site)
         from tidegate.analysis.pipeline import analyse
 
         definition = analyse(ProgramDef((query,))).definition_of(name)

@@ -68,6 +68,13 @@ def named_query(name: str, relation: Relation, site: Site | None) -> Query:
     return _shallow(Query(checked_name(name, "a result"), name, plain._node, declared, site, dict(plain._sites)))
 
 
+def query_of_result(name: str, relation: Relation, site: Site | None) -> Query:
+    """The query of a result that others read; `QueryError` TG122 where it reads another stream of that name."""
+    query = named_query(name, relation, site)
+    _require_consistent(ProgramDef((query,)), relation._results)
+    return query
+
+
 def _declared(name: str, schema: Schema, declaration: Declaration) -> StreamDef:
     return StreamDef(name, schema, declaration.relations, declaration.progress)
 
@@ -114,7 +121,8 @@ def _bring_along(queries: list[Query], used: dict[str, Result]) -> None:
             raise QueryError(
                 "TG121",
                 f"{name} is fed by another query than the one whose result is read",
-                hint=f"pass the same relation as {name}=..., or leave it out: it comes along",
+                hint=f"pass the same relation as {name}=..., or leave it out: it comes along. Another result, or one "
+                "in contexts of a model of that name, has another name",
             )
 
 

@@ -34,7 +34,7 @@ from tidegate.algebra.dsl.checks.relation import (
 )
 from tidegate.algebra.dsl.checks.results import add_results
 from tidegate.algebra.dsl.checks.suggestions import RELATION_METHODS, join_hint, method_hint
-from tidegate.algebra.dsl.contexts.handle import require_model
+from tidegate.algebra.dsl.contexts.handle import require_model, require_values
 from tidegate.algebra.dsl.expression import Expression, Origin, attribute_expression, to_expression
 from tidegate.algebra.dsl.grouping import Grouped
 from tidegate.algebra.dsl.here import Here, UnknownAttributeError, variable_of
@@ -1042,6 +1042,7 @@ class Relation:
                     hint='write values={"since": "start"}: the new name first',
                 )
             require_new(asked, self.schema)
+            require_values(asked)
             first = None if since is None else self._name_of(since, "in_context")
             return windows._inside(self, contexts, by, at, first, asked, site)
 

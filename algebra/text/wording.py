@@ -41,6 +41,16 @@ SAID: Final = (
     (r"use a double: float\(\.\.\.\)", "write a decimal point, which makes it a double"),
     (r",? or a (datetime\.)?(datetime|timedelta)\b", ""),
     (r"\bof `/`: try_truediv", "of `/`: try_div"),
+    (r"\brelation\.(?=\w+\.\w)", ""),
+    (r", or read it with tg\.result\(\.\.\.\) or tg\.result_of\(\.\.\.\)", ""),
+    (r"say so: tg\.context_model\(\.\.\., causes=\{'?(\w+)'?: \"bag\"\}\)", r"say so in MODEL: CONTEXT \1 HELD BY BAG"),
+    (
+        r"switch\('?(\w+)'?, when=\.\.\.\) or terminate\(\"\.\.\.\", when=\.\.\.\)",
+        r"SWITCH CONTEXT \1 PATTERN ..., or TERMINATE CONTEXT ... PATTERN ...",
+    ),
+    (r"(model = model\.)?initiate\(\"([\w.]+)\", when=\.\.\.\)", r"INITIATE CONTEXT \2 PATTERN ..."),
+    (r"leave it out of causes", "leave HELD BY out"),
+    (r"keep an instant: select\(\.\.\., (.*)\)", r"keep an instant: \1"),
 )  # fmt: skip
 
 

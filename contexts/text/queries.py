@@ -9,7 +9,7 @@ from typing import Final, Literal
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.ordered.transitions.definition import Action
-from tidegate.algebra.terms import Term
+from tidegate.algebra.terms import Attr, Term
 from tidegate.algebra.text.writer import Writer
 from tidegate.contexts.model import ContextModel
 from tidegate.contexts.text.language import CONTEXTS
@@ -101,8 +101,10 @@ def _event(event: Event) -> str:
 
 
 def _item(term: Term, name: str) -> str:
+    """A value with its name, which an attribute alone has of itself."""
     text = _TERMS.term(term)
-    return text if text.rpartition(".")[2] == _NAMES.name(name) else f"{text} AS {_NAMES.name(name)}"
+    has_it = isinstance(term, Attr) and term.name.rpartition(".")[2] == name
+    return text if has_it else f"{text} AS {_NAMES.name(name)}"
 
 
 def _attribute(name: str) -> str:

@@ -76,6 +76,9 @@ def _model(text: Text, part: Part) -> tuple[ContextModel, str]:
     keys = [name_of(key) for clause in clauses if clause.kind == "by" for key in clause.parts]
     contexts = [(name_of(one.parts[0]), _held(text, one)) for one in clauses if one.kind == "context"]
     default = name_of(clauses[-1].parts[0])
+    if [context for context, _ in contexts].count(default) > 1:
+        message, hint = f"two contexts are called {default}", f"list {default} once"
+        raise QueryError("TG187", message, hint=hint, site=text.at(part))
     with written_at(text.at(clauses[-1])):
         if default not in (context for context, _ in contexts):
             near = nearest(default, [context for context, _ in contexts])
@@ -147,6 +150,7 @@ class _Reader:
     def read(self, parts: Sequence[Part], head: str) -> ContextQueries:
         for part in parts:
             if part.kind == "derive":
+                self._require_free_name(part)
                 self.derived.setdefault(name_of(part.parts[0]), []).append(part)
         for part in parts:
             if part.kind != "derive":
@@ -154,6 +158,12 @@ class _Reader:
         for name in self.derived:
             self._result(name)
         return ContextQueries(self.model, dict(self.results), tuple(self.queries[id(part)] for part in parts), head)
+
+    def _require_free_name(self, part: Part) -> None:
+        name = name_of(part.parts[0])
+        if name == self.model._name:
+            message = f"{name} is the name of the model of contexts"
+            raise QueryError("TG122", message, hint="derive it under another name", site=self.text.at(part))
 
     # Queries ---------------------------------------------------------------------------------------------------------
     def _transition(self, part: Part) -> None:
@@ -198,6 +208,8 @@ class _Reader:
             circle = " reads ".join([*self.reading[self.reading.index(name) :], name])
             message = f"{name} is derived of itself: {circle}"
             hint = "say recursion in Python, with tg.result(...)"
+            if not isinstance(self.streams, Relation) and name in self.streams:
+                hint = f"a stream is called {name}, too: derive it under another name"
             raise QueryError("TG211", message, hint=hint, site=self.text.at(first))
         self.reading.append(name)
         first_rows, *more = [self._rows(part) for part in self.derived[name]]

@@ -313,6 +313,7 @@ def test_results_of_two_queries_have_two_names() -> None:
         ),
         (lambda: tg.program(X=alarm.where(alarm.area == "a")), "TG123", "tg.query(Alarm, ...)"),
         (lambda: tg.program(Smoke=smoke.where(smoke.conc > 1)), "TG122", "another name"),
+        (lambda: tg.result_of("Smoke", smoke.where(smoke.conc > 1)), "TG122", "another name"),
         (lambda: tg.program(X=smoke, Y=tg.stream("Smoke", "time timestamp", progress="time")), "TG122", "once"),
         (lambda: tg.program(X=smoke.group_by("area")), "TG114", "agg"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: tg.program(smoke), "TG114", "Name=relation"),  # type: ignore[arg-type]  # wrong on purpose

@@ -19,13 +19,35 @@ MODEL = tg.context_model("Roads", by="segment", default="clear", contexts=("full
 WRONG: Any = MODEL
 WRONG_MODEL: Any = REPORTS
 CLOSING = MODEL.initiate("closed", when=STOPPED, cause=STOPPED.place)
+STARTS = CLOSING.starts("closed")
+#: Contexts by two keys.
+PAIRS = tg.context_model("Pairs", by=("segment", "place"), default="clear", contexts="full")
+PAIRS = PAIRS.initiate("full", when=STOPPED)
+BETWEEN_PAIRS = tg.between(STOPPED, STOPPED.where(STOPPED.cleared), by=("segment", "place"))
+WINDOWS = tg.between(STOPPED, MINUTES, by="segment")
+
+
+def named(name: str) -> tg.ContextModel:
+    """A model like it by this name."""
+    return tg.context_model(name, by="segment", default="clear", contexts="full")
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: tg.context_model("M", by=(), default="a", contexts=()), "TG187 a model with the context a alone"),
-        (lambda: tg.context_model("M", by=(), default="a", contexts=("b", "a")), "TG187 two contexts are called a"),
+        (
+            lambda: tg.context_model("M", by=(), default="a", contexts=("b", "a")),
+            "TG187 two contexts are called a(.|\n)*the default is not among",
+        ),
+        (
+            lambda: tg.context_model("M", by=(), default="a", contexts=("b", "b")),
+            "TG187 two contexts are called b(.|\n)*list b once",
+        ),
+        (
+            lambda: tg.context_model("M", by=("k", "k"), default="a", contexts="b"),
+            "TG103 rows are partitioned by k twice(.|\n)*name each key once",
+        ),
         (lambda: tg.context_model("M", by=(), default="a", contexts="b c"), "TG187 'b c' is no name of a context"),
         (lambda: LOOSE.context_model("M", by=(), default="a", contexts=3), "TG187 3 is no name of a context"),
         (lambda: LOOSE.context_model("M", by=3, default="a", contexts="b"), "TG114 by has a number, 3"),
@@ -84,6 +106,53 @@ CLOSING = MODEL.initiate("closed", when=STOPPED, cause=STOPPED.place)
         (lambda: REPORTS.in_context(CLOSING, "full", values={"x": "speed"}), "TG101 a window of full has no 'speed'"),
         (lambda: REPORTS.in_context(CLOSING, "full", values={"car": "began"}), "TG103 attribute 'car' exists already"),
         (lambda: REPORTS.in_context(CLOSING, "full", "clear", values={"x": "began"}), "TG187 values of 2 contexts"),
+        (
+            lambda: REPORTS.in_context(CLOSING, "full", values={"x": "began", "y": "began"}),
+            "TG103 values has 'began' twice, as x and as y(.|\n)*copy it: rows.with_\\(y=rows.x\\)",
+        ),
+        (
+            lambda: REPORTS.in_context(WINDOWS, values={"x": "start", "y": "start"}),
+            "TG103 values has 'start' twice, as x and as y",
+        ),
+        (
+            lambda: CLOSING.terminate("closed", when=REPORTS.in_context(CLOSING, "closed")),
+            "TG211 the query of terminate closed reads contexts of Roads, its own model\n.*test_model.py(.|\n)*"
+            "leave in_context out: the query stands in closed already",
+        ),
+        (
+            lambda: CLOSING.switch("full", when=REPORTS.not_in_context(CLOSING, "closed")),
+            "TG211 the query of switch full reads contexts of Roads(.|\n)*name the contexts in .*: within=",
+        ),
+        (
+            lambda: CLOSING.terminate("closed", when=STARTS.with_(end=STARTS.began + 5), at="end"),
+            "TG211 the query of terminate closed reads contexts of Roads(.|\n)*ended by windows of rows: terminate"
+            "\\('closed', when=tg.between\\(opens, closes, at_most=...\\), at='end'\\)",
+        ),
+        (
+            lambda: CLOSING.initiate("full", when=CLOSING.windows("closed"), at="ended"),
+            "TG211 the query of initiate full reads contexts of Roads(.|\n)*by which rows these contexts begin and end",
+        ),
+        (
+            lambda: CLOSING.initiate("full", when=tg.result_of("Inside", REPORTS.in_context(CLOSING, "closed"))),
+            "TG211 the query of initiate full reads contexts of Roads(.|\n)*leave in_context out",
+        ),
+        (
+            lambda: named("Minutes").initiate("full", when=MINUTES),
+            "TG122 Minutes is the name of a model of contexts and of a stream that is read by initiate full\n"
+            ".*test_model(.|\n)*give the model another name",
+        ),
+        (
+            lambda: named("Minutes").initiate("full", when=tg.result_of("Many", MINUTES.where(MINUTES.cars > 9))),
+            "TG122 Minutes is the name of a model of contexts and of a stream that is read by initiate full",
+        ),
+        (
+            lambda: REPORTS.in_context(named("Reports").initiate("full", when=MINUTES), "full"),
+            "TG122 Reports is the name of a model of contexts and of a stream that is read in its contexts",
+        ),
+        (
+            lambda: tg.program(Roads=REPORTS.in_context(CLOSING, "closed")),
+            "TG121 Roads is fed by another query(.|\n)*contexts of a model of that name, has another name",
+        ),
     ],
 )
 def test_what_is_refused(make: Callable[[], Any], message: str) -> None:
@@ -114,6 +183,22 @@ def test_a_program_reads_one_model_of_a_name() -> None:
     with pytest.raises(tg.QueryError, match="TG121 Roads is the result of two queries"):
         REPORTS.in_context(CLOSING, "closed").not_in_context(opening, "full")
     assert tg.program(Q=REPORTS.in_context(CLOSING, "closed").not_in_context(CLOSING, "full")).check() == []
+
+
+def test_a_transition_may_read_contexts_of_another_model() -> None:
+    other = named("Other").initiate("full", when=REPORTS.in_context(CLOSING, "closed")).terminate("full", when=MINUTES)
+    assert tg.program(Q=STOPPED.in_context(other, "full")).check() == []
+
+
+def test_a_context_ends_so_long_after_it_began_as_windows_between_rows_do() -> None:
+    """The way that the hint names, of a row that comes while the context holds and of one as it ends, too."""
+    opens, closes = STOPPED.where(~STOPPED.cleared), STOPPED.where(STOPPED.cleared)
+    windows = tg.between(opens, closes, by="segment", at_most=3)
+    model = named("Timed").initiate("full", when=opens).terminate("full", when=windows, at="end")
+    rows: list[Row] = [(7, time, 0, time == 7) for time in (5, 6, 7, 9, 10, 12, 13, 14, 20)]
+    run = tg.program(Of=windows, In=model.windows("full").select("segment", "began", "ended")).run({"Stopped": rows})
+    assert [tuple(row.values()) for row in run.rows("In")] == [(7, 5, 7), (7, 9, 12), (7, 12, 15), (7, 20, 23)]
+    assert [tuple(row.values()) for row in run.rows("Of")] == [(7, 5, 7), (7, 9, 12), (7, 12, 15), (7, 20, 23)]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +250,26 @@ def test_a_context_of_another_partition_is_looked_up() -> None:
     rows = [(1, 1, 15, ""), (2, 2, 15, ""), (3, 1, 12, "")]
     ahead = reports.in_context(traffic(), "accident", by="ahead").select("car", "time")
     assert rows_of(ahead, Reports=rows, Stopped=STOPS) == [(1, 15)]
+
+
+@pytest.mark.parametrize(
+    ("of", "inside"),
+    [
+        (lambda rows, **by: rows.in_context(PAIRS, "full", **by), [1]),
+        (lambda rows, **by: rows.in_context(PAIRS, "clear", **by), [2]),
+        (lambda rows, **by: rows.in_context(PAIRS, "full", "clear", **by), [1, 2]),
+        (lambda rows, **by: rows.not_in_context(PAIRS, "full", **by), [2, 3]),
+        (lambda rows, **by: rows.not_in_context(PAIRS, "full", "clear", **by), [3]),
+        (lambda rows, **by: rows.in_context(BETWEEN_PAIRS, **by), [1]),
+        (lambda rows, **by: rows.not_in_context(BETWEEN_PAIRS, **by), [2, 3]),
+    ],
+)
+def test_one_attribute_stands_for_two_keys(of: Callable[..., tg.Relation], inside: list[int]) -> None:
+    found = of(REPORTS, by=("segment", "segment"))
+    assert found.schema.names == REPORTS.schema.names
+    reports = [(1, 7, 5, ""), (2, 8, 5, ""), (3, None, 5, "")]
+    stops = [(7, 1, 7, False), (7, 1, 8, False), (8, 1, 7, False)]
+    assert rows_of(found.select("car", "time"), Reports=reports, Stopped=stops) == [(car, 5) for car in inside]
 
 
 def test_a_row_without_a_partition_is_in_no_context() -> None:

@@ -93,6 +93,32 @@ def test_it_is_printed_back() -> None:
     assert "DERIVE TollNotification(p.vid, p.sec, 5 AS toll)" in text
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        "p.vid + p.place AS place",
+        "-p.place AS place",
+        "NOT p.open AS open",
+        "p.vid < p.place AS place",
+        "p.lane = 'p.lane' AS lane",
+        "p.place",
+        "p.vid AS place",
+        'p."to place"',
+        'p."to place" AS place',
+        'p."to place" AS "place"',
+        'p.vid AS "p place"',
+    ],
+)
+@pytest.mark.parametrize("query", ["DERIVE A({}, p.sec)", "INITIATE CONTEXT accident({})"])
+def test_values_are_printed_with_the_names_that_they_do_not_have(query: str, item: str) -> None:
+    schema = "vid bigint, seg bigint, place bigint, lane string, open boolean, `to place` bigint, sec bigint"
+    reports = {"Reports": tg.stream("Reports", schema, progress="sec")}
+    queries = tg.read_contexts(MODEL + query.format(item) + " PATTERN Reports p", reports)
+    again = tg.read_contexts(str(queries), reports)
+    assert again.queries == queries.queries
+    assert str(again) == str(queries)
+
+
 def test_names_in_quotes_are_printed_so() -> None:
     text = 'DERIVE "Where"(p.vid AS "context", p.sec) PATTERN PositionReport p CONTEXT congestion'
     queries = read(MODEL + DERIVING + text)
@@ -261,6 +287,33 @@ def test_a_sequence_lies_in_one_window_of_one_of_several_contexts() -> None:
         (SAID + "DERIVE A(a.sec) PATTERN Stopped a CAUSE a.place", "TG187 an event that is derived has no"),
         (SAID + "DERIVE A(b.sec) PATTERN B b; DERIVE B(a.sec) PATTERN A a", "TG211 A is derived of itself"),
         (
+            MODEL + "INITIATE CONTEXT congestion PATTERN Stopped CAUSE place",
+            "TG187 congestion does not(.|\n)*: CONTEXT congestion HELD BY BAG$",
+        ),
+        (
+            MODEL + "INITIATE CONTEXT clear PATTERN Stopped",
+            "TG187 clear is(.|\n)*: SWITCH CONTEXT clear PATTERN ..., or TERMINATE CONTEXT ... PATTERN ...$",
+        ),
+        (MODEL + "TERMINATE CONTEXT clear PATTERN Stopped", "TG187 clear is(.|\n)*: INITIATE CONTEXT ... PATTERN ...$"),
+        (MODEL + ASK + " CONTEXT clear", "TG187 Traffic has no(.|\n)*: INITIATE CONTEXT congestion PATTERN ...$"),
+        (MODEL.replace("clear, congestion", "clear, clear"), "TG187 two contexts (.|\n)*list clear once"),
+        (MODEL.replace("clear, cong", "clear, accident, cong"), "TG187 two (.|\n)* accident(.|\n)*list accident once"),
+        (MODEL.replace("DEFAULT clear", "DEFAULT accident"), "TG187 accident is(.|\n)*hint *leave HELD BY out$"),
+        (MODEL.replace("BY seg\n", "BY seg, seg\n"), "TG103 rows are partitioned by seg twice"),
+        (SAID + "DERIVE A(b.sec) PATTERN SEQ(Stopped a, Stopped b) WHERE place = 1", "hint *write a.place or b.place$"),
+        (SAID + "DERIVE A(a.place) PATTERN Stopped a CONTEXT clear", "TG202(.|\n)*hint *keep an instant: a.sec$"),
+        (SAID + "DERIVE Stopped(a.sec) PATTERN Stopped a", "TG211 (.|\n)*a stream is called Stopped, too: derive it"),
+        (SAID + "DERIVE Traffic(a.sec) PATTERN Stopped a", "TG122 Traffic is the name of the model"),
+        (
+            MODEL.replace("Traffic", "Stopped") + DERIVING,
+            "TG122 Stopped is the name of a model of contexts and of a stream that is read by initiate accident\n"
+            "  contexts:8:1(.|\n)*give the model another name",
+        ),
+        (
+            MODEL.replace("Traffic", "PositionReport") + DERIVING + ASK + " CONTEXT clear",
+            "TG122 PositionReport is the name of a model of contexts and of a stream that is read in its contexts",
+        ),
+        (
             MODEL + "SWITCH CONTEXT clear PATTERN A; DERIVE A(s.seg, s.sec) PATTERN Stopped s CONTEXT accident",
             "TG211 A is derived in a context",
         ),
@@ -272,7 +325,13 @@ def test_a_sequence_lies_in_one_window_of_one_of_several_contexts() -> None:
 )  # fmt: skip
 def test_what_is_refused(text: str, message: str) -> None:
     with pytest.raises(tg.QueryError, match=message):
-        read(text)
+        read(text if "PATTERN" in text else text + DERIVING)
+
+
+def test_a_derived_event_named_like_the_stream_that_it_reads() -> None:
+    minutes = {"Given": STREAMS["Minutes"], **STREAMS}
+    with pytest.raises(tg.QueryError, match=r"TG122 Minutes is an input stream and a result(.|\n)*another name$"):
+        tg.read_contexts(SAID + "DERIVE Minutes(m.sec) PATTERN Given m", minutes)
 
 
 def test_what_is_no_text() -> None:

@@ -459,6 +459,10 @@ def test_durations_are_those_of_the_timeline() -> None:
         (lambda: L.asof_join(L, by="k"), "TG103 L is used twice here"),
         (lambda: L.asof_join(tg.stream("M", "k string, u bigint", progress="u"), by="k"), "TG103 ambiguous name 'k'"),
         (lambda: L.asof_join("R"), "TG114 asof_join got"),  # type: ignore[arg-type]  # the point
+        (
+            lambda: L.asof_join(R.with_(i="j"), by=[("k", "j"), ("k", "i")]),
+            "TG103 k stands for two keys(.|\n)*with_\\(other='k'\\)",
+        ),
         (lambda: L.rename(v="complete").asof_join(R, direction="forward"), "TG103 'complete' says when"),
     ],
 )

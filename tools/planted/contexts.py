@@ -11,6 +11,8 @@ LOOK_UP = "algebra/dsl/contexts/look_up.py"
 MODEL = "contexts/model.py"
 STANDING = "contexts/standing.py"
 READER = "contexts/text/reader.py"
+PRINTED = "contexts/text/queries.py"
+READS = "contexts/reads.py"
 SUSPENSION = "runtime/inspect/suspension.py"
 FINDINGS = "contexts/findings.py"
 PARTITIONS = "analysis/state/window_partitions.py"
@@ -278,6 +280,30 @@ GROUP = Group(
             PARTITIONS,
             "case Group(keys=keys) | Windows(keys=keys) if name not in keys:",
             "case Group(keys=keys) | Windows(keys=keys) if name in keys:",
+        ),
+        bug(
+            "a value whose text ends in its name is printed without it",
+            PRINTED,
+            'has_it = isinstance(term, Attr) and term.name.rpartition(".")[2] == name',
+            'has_it = text.rpartition(".")[2] == name',
+        ),
+        bug(
+            "a model of contexts reads itself",
+            MODEL,
+            "        require_other_contexts(self._name, when, transition)\n",
+            "",
+        ),
+        bug(
+            "a stream that a result reads has the name of a model of contexts",
+            READS,
+            "        found.update({stream.name: found.get(stream.name) for stream in occurrences(result._fed_by.node)})\n",
+            "",
+        ),
+        bug(
+            "an attribute that stands for two keys of a context is one",
+            LOOK_UP,
+            "        if key in apart:\n",
+            "        if False:\n",
         ),
     ),
 )  # fmt: skip

@@ -39,6 +39,10 @@ def asof_node(
     require_one("strict", strict, (False, True))
     pairs = [_pair(left, right, key) for key in listed(by)]
     left_keys, right_keys = (tuple(pair[side] for pair in pairs) for side in (0, 1))
+    twice = next((key for key in left_keys if left_keys.count(key) > 1), None)
+    if twice is not None:
+        hint = f"copy it, and name the copy: with_(other={twice!r})"
+        raise QueryError("TG103", f"{twice} stands for two keys", hint=hint)
     ticks = _ticks(within, left.schema[times[0]].type)
     return AsOf(left._node, right._node, left_keys, right_keys, *times, tie, direction, ticks, strict, how, ended)
 

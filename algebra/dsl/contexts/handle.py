@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tidegate.algebra.diagnostics.shown import kind_of
+from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.schema import Schema
 
@@ -51,6 +51,16 @@ def require_since(since: str | None, at: str, schema: Schema) -> None:
         raise QueryError(
             "TG102", f"{since!r} is {schema[since].type}, and {at!r} {schema[at].type}", hint="cast one of them"
         )
+
+
+def require_values(values: Mapping[str, str]) -> None:
+    """`QueryError` TG103 for an attribute of a window under two names."""
+    given = list(values.values())
+    for place, (name, of) in enumerate(values.items()):
+        first = [*values][given.index(of)]
+        if given.index(of) < place:
+            message = f"values has {shown(of)} twice, as {first} and as {name}"
+            raise QueryError("TG103", message, hint=f"ask for it once, and copy it: rows.with_({name}=rows.{first})")
 
 
 def require_model(model: object, where: str) -> Contexts:

@@ -10,7 +10,7 @@ from tidegate.algebra.dsl.checks.relation import free_name
 from tidegate.algebra.dsl.expression import Origin
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import Site
-from tidegate.algebra.nodes import Node, Project, Rename, Select
+from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Select
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.transitions.definition import BEGAN, CHANGE, CONTEXT, END, START, TIME
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
@@ -72,6 +72,7 @@ class LookUp:
         row decides.
         """
         context, right = contexts[0], self._changes_of(contexts)
+        node, of = _apart(node, self.of)
         here: dict[str, str] = {}
         for name in right.schema.names:
             here[name] = free_name(f"{' or '.join(contexts)} {name}", (*node.schema.names, *here.values()))
@@ -82,7 +83,7 @@ class LookUp:
         # window that holds.
         ended = None if is_default else ends(here[CHANGE])
         how: Literal["left", "inner"] = "inner" if only and not is_default else "left"
-        looked = AsOf(node, right, self.of, keys, self.at, here[TIME], here[CHANGE], strict=True, how=how, ended=ended)
+        looked = AsOf(node, right, of, keys, self.at, here[TIME], here[CHANGE], strict=True, how=how, ended=ended)
         holds = [self._holds_in(context, here)] if is_default else []
         conditions = [*holds, *self._began(context, here)] if only else []
         return Select(looked, conjunction(conditions)) if conditions else looked, here
@@ -111,6 +112,18 @@ class LookUp:
         origin = Origin("this in_context")
         origins = {name: self.rows._origins.get(name, origin) for name in node.schema}
         return self.rows._with(node, origins, site, (), (self.changes,))
+
+
+def _apart(node: Node, keys: tuple[str, ...]) -> tuple[Node, tuple[str, ...]]:
+    """The rows, and their attributes that are these keys: each another one, a copy where one is several keys."""
+    apart: list[str] = []
+    for key in keys:
+        name = key
+        if key in apart:
+            name = free_name(f"{key} again", node.schema)
+            node = Imbed(node, name, Attr(key))
+        apart.append(name)
+    return node, tuple(apart)
 
 
 def holds(change: str, keys: Iterable[str], *, is_default: bool) -> Term:

@@ -1,0 +1,68 @@
+"""What rows that a model of contexts is given must not read: the model itself, and streams that are named like it."""
+
+from __future__ import annotations
+
+from tidegate.algebra.dsl.relation import Relation
+from tidegate.algebra.errors import Problem, QueryError
+from tidegate.algebra.nodes import Node, nodes_of, occurrences
+from tidegate.algebra.ordered.asof import AsOf
+from tidegate.algebra.ordered.transitions.definition import Transition
+from tidegate.algebra.ordered.transitions.node import Transitions
+
+
+def require_other_contexts(model: str, rows: Relation, transition: Transition) -> None:
+    """`QueryError` TG211 for rows of a transition that read the contexts of its own model."""
+    read = _query_nodes(rows)
+    if not isinstance(read.get(model), Transitions):
+        return
+    message = f"the query of {transition.action} {transition.context} reads contexts of {model}, its own model"
+    because = "a transition is judged by what held before its rows, and its query cannot ask for that"
+    nodes = [rows._node, *(node for name, node in read.items() if node is not None and name != model)]
+    looked_up = any(_looks_up(node, model) for node in nodes)
+    raise QueryError.of([Problem("TG211", message, None, (because,), _mend(transition, looked_up=looked_up))])
+
+
+def require_free_name(model: str, rows: Relation, where: str) -> None:
+    """`QueryError` TG122 for rows that read a stream with the name of a model; `where` it is read, as errors say it."""
+    read = _query_nodes(rows)
+    if model in read and not isinstance(read[model], Transitions):
+        message = f"{model} is the name of a model of contexts and of a stream that is read {where}"
+        raise QueryError("TG122", message, hint="give the model another name")
+
+
+def _mend(transition: Transition, *, looked_up: bool) -> str:
+    """How a transition is said that asks for contexts of its own model: which hold, or when they began or ended."""
+    if transition.action == "terminate":
+        if looked_up:
+            return f"leave in_context out: the query stands in {transition.context} already, which it ends"
+        return (
+            "a context that ends so long after it began is ended by windows of rows: "
+            f"terminate({transition.context!r}, when=tg.between(opens, closes, at_most=...), at='end')"
+        )
+    if looked_up:
+        return "leave in_context out, and name the contexts in which the query stands: within=..."
+    return "say by which rows these contexts begin and end, and in which contexts the query stands: within=..."
+
+
+def _looks_up(query: Node, model: str) -> bool:
+    """Whether a query has rows in contexts of a model, or in none."""
+    return any(
+        isinstance(node, AsOf) and any(stream.name == model for stream in occurrences(node.right))
+        for node in nodes_of(query)
+    )
+
+
+def _query_nodes(rows: Relation) -> dict[str, Node | None]:
+    """The streams that rows read, directly or through results, each with its query where that is known."""
+    found: dict[str, Node | None] = {stream.name: None for stream in occurrences(rows._node)}
+    waiting = list(rows._results.items())
+    known = set[str]()
+    while waiting:
+        name, result = waiting.pop()
+        if name in known or result._fed_by is None:
+            continue
+        known.add(name)
+        found.update({stream.name: found.get(stream.name) for stream in occurrences(result._fed_by.node)})
+        found[name] = result._fed_by.node
+        waiting += result._fed_reads.items()
+    return found
