@@ -92,9 +92,7 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         return ["tools/mutants.py", *drawn, "--resume", str(folder / f"mutants-{number}.json")]
 
     python: dict[str, Commands] = {
-        "long tests": [[*LONG, "tests", "--ignore", "tests/runtime"]],
-        "long tests of the runtime": [[*LONG, "tests/runtime", "--ignore", "tests/runtime/spark"]],
-        "long tests of Spark": [[*LONG, "tests/runtime/spark"]],
+        "long tests": [[*LONG, "tests"]],
         "random kills": [["tools/kill_loop.py"]],
         # Seven programs of ten are valid, and eight of ten with situations; the shards answer for their halves.
         "random programs": random("fuzz", "embedded", 12_000, 3_800),

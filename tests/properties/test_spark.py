@@ -40,7 +40,8 @@ BATCHINGS = (3, None)
 #: Bytes up to which an increment runs in the driver, and by shards: as DataFrames, by shards where it can, in the
 #: driver.
 PLACES = ((0, 0), (0, 1 << 20), (64 << 20, 0))
-SHARDS = 12
+#: Of programs that contexts and sequences are in, as many as are promised; of others a third.
+SHARDS, FEWER = 12, 4
 PROGRAMS = 5
 SEQUENCES = {"row patterns": random_sequences_case, "interval sequences": random_interval_sequence_case}
 
@@ -118,7 +119,7 @@ def test_situations_on_spark_are_the_complete_result(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", range(FEWER))
 def test_situations_on_spark_are_the_complete_result_of_many(spark: SparkSession, tmp_path: Path, shard: int) -> None:
     for number in range(PROGRAMS):
         case, facts = valid_case(30_000 + 100 * shard + 20 * number, random_situation_case)
@@ -185,7 +186,7 @@ def test_what_lags_on_spark_is_the_complete_result(spark: SparkSession, tmp_path
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", range(FEWER))
 def test_folds_as_dataframes_are_the_complete_result_of_many(spark: SparkSession, tmp_path: Path, shard: int) -> None:
     """Settled rows become one row a class after each batch, and DataFrames read them as what they stand for."""
     spared, seeds = 0, count(40_000 + 1000 * shard)
@@ -210,7 +211,7 @@ def test_folds_as_dataframes_are_the_complete_result_of_many(spark: SparkSession
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", range(FEWER))
 def test_recursion_on_spark_is_the_complete_result_of_many(spark: SparkSession, tmp_path: Path, shard: int) -> None:
     for number in range(PROGRAMS):
         case, facts = valid_case(20_000 + 100 * shard + 20 * number, random_recursive_case)
@@ -218,7 +219,7 @@ def test_recursion_on_spark_is_the_complete_result_of_many(spark: SparkSession, 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", range(FEWER))
 def test_spark_is_the_complete_result_on_many_programs(spark: SparkSession, tmp_path: Path, shard: int) -> None:
     for number in range(PROGRAMS):
         case, facts = valid_case(10_000 + 100 * shard + 20 * number)
