@@ -70,6 +70,7 @@ def program() -> tg.Program:
         Empty=windows(tg.hopping(6, every=4, empty=True), **whole, n=tg.count()),
         EmptyGrowing=windows(tg.cumulating(12, every=4, empty=True), **mixed),
         First=windows(tg.hopping(5, every=3, align="first", empty=True), **whole),
+        EmptyGaps=windows(tg.hopping(3, every=7, offset=2, empty=True), **whole),
         Rows=counted(6, 2, **whole, n=tg.count()),
         Fives=counted(5, 5, **mixed),
         FewRows=counted(2, 5, **whole),
@@ -81,7 +82,7 @@ def program() -> tg.Program:
 COMPLETED = {
     **dict.fromkeys(("Session", "Mixed", "All", "Hopping", "HoppingMixed", "Gaps", "Growing", "Long"), "end"),
     **dict.fromkeys(("Rows", "Fives", "FewRows", "OddRows"), "end"),
-    **dict.fromkeys(("Empty", "EmptyGrowing", "First"), "complete"),
+    **dict.fromkeys(("Empty", "EmptyGrowing", "First", "EmptyGaps"), "complete"),
 }
 NAMES = tuple(COMPLETED)
 

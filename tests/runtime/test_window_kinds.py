@@ -55,6 +55,9 @@ def program() -> tg.Program:
         OddSteps=windows(tg.hopping(4, every=12), n=tg.count(), total=tg.sum(S.v)),
         OddEmpty=windows(tg.hopping(6, every=4, empty=True), n=tg.count(), last=tg.last(S.v, by=S.t)),
         OddFirst=windows(tg.hopping(5, every=3, align="first", empty=True), n=tg.count(), most=tg.max(S.x)),
+        EmptyGaps=windows(tg.hopping(3, every=7, offset=2, empty=True), n=tg.count(), total=tg.sum(S.v)),
+        EmptyPoints=windows(tg.hopping(2, every=4, empty=True), n=tg.count(), last=tg.last(S.v, by=S.t)),
+        EmptyFirst=windows(tg.hopping(2, every=3, align="first", empty=True), n=tg.count(), most=tg.max(S.x)),
         OddRows=counted(5, 3, n=tg.count(), total=tg.sum(S.v)),
         OddFives=counted(2, 5, n=tg.count(), first=tg.first(S.v, by=S.s)),
         FirstRows=counted(5, 3, align="first", n=tg.count(), total=tg.sum(S.v)),
@@ -77,6 +80,9 @@ COMPLETED = {
     "OddSteps": "end",
     "OddEmpty": "complete",
     "OddFirst": "complete",
+    "EmptyGaps": "complete",
+    "EmptyPoints": "complete",
+    "EmptyFirst": "complete",
     "OddRows": "end",
     "OddFives": "end",
     "FirstRows": "end",
@@ -139,6 +145,67 @@ def test_windows_without_rows_are_those_between_two_with_rows() -> None:
         ("a", 8, 16, 0, 18),
     ]
     assert run(told, at(1)) == [("a", 0, 4, 1, 1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("size", "times", "wanted"),
+    [
+        (1, (1, 7), []),
+        (1, (1, 4, 7, 11), [(3, 4, 1, 4)]),
+        # Of the rows at 7 and 9 neither is in a window: that at 10 tells that two before it are without rows.
+        (1, (4, 7, 9, 10), [(3, 4, 1, 4), (5, 6, 0, 10), (7, 8, 0, 10), (9, 10, 1, 10)]),
+        (2, (1, 7), [(0, 2, 1, 2), (2, 4, 0, 7), (4, 6, 0, 7), (6, 8, 1, 8)]),
+    ],
+)
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_row_in_no_window_is_not_beside_windows_without_rows(
+    size: int, times: tuple[int, ...], wanted: list[tuple[int, ...]], whole: bool
+) -> None:
+    n = tg.count_distinct(S.s) if whole else tg.count()
+    told = tg.program(R=windows(tg.hopping(size, every=2, empty=True), n=n))
+    rows = [("a", *window) for window in wanted]
+    assert meant(told, at(*times), "R") == sorted(rows, key=str)
+    assert found(told.run({"S": at(*times)})["R"].rows()) == sorted(rows, key=str)
+
+
+def test_what_is_kept_of_a_row_in_no_window_is_nothing() -> None:
+    for n in (tg.count(), tg.count_distinct(S.s)):
+        with tg.program(R=windows(tg.hopping(1, every=4, empty=True), n=n)).session() as session:
+            session.push("S", [*at(1, 2, 3), *at(4, 5, 6, key="b")])
+            session.advance("S", 9)
+            session.step()
+            assert found(session.results("R")) == [("b", 3, 4, 1, 4)]
+            assert session.live_rows()["R: state"] == 1
+            session.push("S", at(10, 12, key="b"))
+            session.advance("S", 12)
+            session.step()
+            assert found(session.results("R"))[::2] == [("b", 11, 12, 1, 12), ("b", 7, 8, 0, 12)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_windows_with_gaps_are_as_meant(seed: int) -> None:
+    """Windows whose size is less than their distance, in any batches."""
+    rng = random.Random(seed)
+    bounds = []
+    for _ in range(6):
+        every = rng.randrange(2, 9)
+        aligned: dict[str, Any] = rng.choice(({}, {"offset": rng.randrange(-9, 9)}, {"align": "first"}))
+        bounds.append(tg.hopping(rng.randrange(1, every), every=every, empty=rng.random() < 0.8, **aligned))
+    given = {f"P{n}": windows(one, n=tg.count(), last=tg.last(S.v, by=S.s)) for n, one in enumerate(bounds)}
+    kept = {f"W{n}": windows(one, n=tg.count_distinct(S.s)) for n, one in enumerate(bounds)}
+    told, rows = tg.program(**given, **kept), events(seed, rng.choice((4, 12, 40)))
+    wanted = {name: meant(told, rows, name) for name in (*given, *kept)}
+    with told.session() as session:
+        at_row = 0
+        while at_row < len(rows):
+            batch = rows[at_row : at_row + rng.randrange(1, 6)]
+            at_row += len(batch)
+            session.push("S", batch)
+            session.advance("S", (rows[at_row] if at_row < len(rows) else batch[-1])[1] - 1)
+            session.step()
+        session.finish()
+        session.step()
+        assert {name: found(session.results(name)) for name in wanted} == wanted
 
 
 @pytest.mark.parametrize(

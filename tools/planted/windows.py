@@ -295,8 +295,8 @@ GROUP = Group(
         bug(
             "rows before the first instant are in its windows",
             LIFTING,
-            "if isinstance(self.layout.window, LandmarkWindow) and (pane <= 0).any():",
-            "if False:",
+            "inside = pane > 0",
+            "inside = pane > -(1 << 62)",
         ),
         bug(
             "units of the calendar are looked up however far apart",
@@ -380,6 +380,24 @@ GROUP = Group(
             CUTS,
             "look = panes.looks(rows.filter(pl.Series(kept)), high, axis)",
             "look = panes.looks(rows.clear(), high, axis)",
+        ),
+        bug(
+            "a row in no window is beside windows without rows",
+            LIFTING,
+            "elif self.layout.panes.have_gaps:\n            inside = self.layout.panes.are_in_windows(pane)\n        else",
+            "else",
+        ),
+        bug(
+            "a kept row in no window is beside windows without rows",
+            ROWS,
+            "rows, of, len(partitions)).inside\n",
+            "rows, of, len(partitions))\n",
+        ),
+        bug(
+            "the pane before a window is in it",
+            PANES,
+            "(self.first - panes) % self.step < self.many\n",
+            "(self.first - panes) % self.step <= self.many\n",
         ),
         bug(
             "windows are in any order, so frames go back",

@@ -106,7 +106,7 @@ def hopping(
 
     `empty=True` also reports the windows without rows between two with rows of one key: `count` is 0 there, and other
     aggregates are NULL. `complete` says when a window is known: that is at its `end`, or, if it is empty, when the next
-    row comes.
+    row that is in a window comes.
 
     Examples:
         >>> show(cars.windows(tg.hopping(4, every=2), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))

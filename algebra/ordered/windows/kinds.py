@@ -57,7 +57,7 @@ class OpenedWindow:
 @dataclass(frozen=True, slots=True)
 class HoppingWindow:
     """(end - size, end] for each end that is a multiple of `every`, plus `offset`. `empty`: also those without rows,
-    between two rows.
+    between two with rows.
     """
 
     size: int
@@ -126,7 +126,7 @@ class LandmarkWindow:
 @dataclass(frozen=True, slots=True)
 class AnchoredWindow:
     """Windows of a size, each `every` after the one before, of which the first begins with the first row of the
-    partition. `empty`: also those without rows, between two rows.
+    partition. `empty`: also those without rows, between two with rows.
     """
 
     size: int

@@ -65,10 +65,9 @@ def _opened(times: Sequence[int], opened: Sequence[tuple[int, bool]]) -> Iterato
 
 
 def _timed(window: FixedWindow, times: Sequence[int]) -> Iterator[Found]:
-    panes = sorted({pane for time in times for pane in _panes_of(window, time)})
+    inside = {time: [pane for pane in _panes_of(window, time) if is_end(window, pane)] for time in times}
+    panes = sorted({pane for found in inside.values() for pane in found})
     for pane in panes:
-        if not is_end(window, pane):
-            continue
         start, end = end_of(window, before(window, pane)), end_of(window, pane)
         yield Found(start, end, [at for at, time in enumerate(times) if start < time <= end], end)
     for pane, following in pairwise(panes) if window.empty else ():
@@ -76,7 +75,8 @@ def _timed(window: FixedWindow, times: Sequence[int]) -> Iterator[Found]:
             if not is_end(window, empty):
                 continue
             end = end_of(window, empty)
-            yield Found(end_of(window, before(window, empty)), end, (), min(time for time in times if time > end))
+            told = min(time for time, found in inside.items() if found and time > end)
+            yield Found(end_of(window, before(window, empty)), end, (), told)
 
 
 def _panes_of(window: FixedWindow, time: int) -> Iterator[int]:

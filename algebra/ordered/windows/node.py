@@ -36,7 +36,8 @@ class Windows(OrderedNode):
     """The windows of each partition that hold a row, with aggregates of their rows.
 
     A window is complete at its end. Rows of one instant are peers: nothing depends on which comes first, unless rows
-    are counted. With windows without rows there is `complete`: such a window is complete when the next row comes.
+    are counted. With windows without rows there is `complete`: such a window is complete when the next row comes
+    that is in one.
     """
 
     input: Node

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.windows.kinds import AnchoredWindow, CountWindow, LandmarkWindow
+from tidegate.algebra.ordered.windows.kinds import AnchoredWindow, CountWindow, LandmarkWindow, RowWindow
 from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import partial
@@ -66,13 +66,32 @@ class Arrival:
         assert self.axis is not None
         rows, of = self.rows, self.of
         pane = self.axis.of(rows.get_column(self.layout.node.time).to_numpy(), of)
-        if isinstance(self.layout.window, LandmarkWindow) and (pane <= 0).any():
-            since = pane > 0
-            rows, of, pane = where(rows, since), of[since], pane[since]
+        inside = self._are_in_windows(pane)
+        if inside is not None:
+            rows, of, pane = where(rows, inside), of[inside], pane[inside]
         made = self._grouped(rows, of, pane)
         if isinstance(self.layout.window, AnchoredWindow):
             made = made.with_columns(pl.Series(SINCE, self._since[made.get_column(PARTITION).to_numpy()]))
         return self._in_columns(made)
+
+    @cached_property
+    def inside(self) -> Arrival:
+        """The new rows that are in windows."""
+        if isinstance(self.layout.node.window, RowWindow):
+            return self
+        assert self.axis is not None
+        inside = self._are_in_windows(self.axis.of(self.rows.get_column(self.layout.node.time).to_numpy(), self.of))
+        return self if inside is None else replace(self, rows=where(self.rows, inside), of=self.of[inside])
+
+    def _are_in_windows(self, pane: Int64Array) -> BoolArray | None:
+        """Which panes of new rows a window has; None: all."""
+        if isinstance(self.layout.window, LandmarkWindow):
+            inside = pane > 0
+        elif self.layout.panes.have_gaps:
+            inside = self.layout.panes.are_in_windows(pane)
+        else:
+            return None
+        return None if inside.all() else inside
 
     @cached_property
     def before(self) -> Int64Array:

@@ -49,6 +49,16 @@ class Panes:
         its: BoolArray = (panes - self.first) % self.step == 0
         return its
 
+    @property
+    def have_gaps(self) -> bool:
+        """Whether there are panes between two windows that neither has."""
+        return self.step > self.many
+
+    def are_in_windows(self, panes: Int64Array) -> BoolArray:
+        """Which of the panes a window has."""
+        its: BoolArray = (self.first - panes) % self.step < self.many
+        return its
+
     def block(self, pane: Int64Array, phase: Int64Array | int = 0) -> Int64Array:
         return -((phase - pane) // self.many)
 

@@ -62,11 +62,11 @@ class RowWindowsOperator(WindowRowsOperator, WindowsOperator[WindowRows]):
         rows, state, layout = as_frame(events[0]), self.settled(), row_layout(self.node)
         state.ready()
         partitions, of = state.read_by(rows, ticks(until))
-        reading = self.node.readings[0]
+        came = Arrival(panes_alone(self.node), state.rows.last(partitions), rows, of, len(partitions)).inside
+        rows, of, reading = came.rows, came.of, self.node.readings[0]
         order = order_of(reading, rows)
         if isinstance(self.node.window, CountWindow):
             require_order(reading, rows, of, order, len(partitions))
-        came = Arrival(panes_alone(self.node), state.rows.last(partitions), rows, of, len(partitions))
         added_to = goes_on(self.node, came, state.look(partitions), ticks(until))
         before = state.some(partitions, ~added_to)
         block = layout.block(before.rows, rows, of, order, len(partitions))
