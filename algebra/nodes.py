@@ -39,11 +39,15 @@ class CachedNode:
     def __eq__(self, other: object) -> bool:
         # Without recursion: a chain of a hundred joins is hundreds of nodes deep.
         pairs: list[tuple[object, object]] = [(self, other)]
+        compared = set[tuple[int, int]]()
         while pairs:
             left, right = pairs.pop()
             if left is right:
                 continue
             if isinstance(left, CachedNode):
+                if (pair := (id(left), id(right))) in compared:
+                    continue
+                compared.add(pair)
                 if type(left) is not type(right) or hash(left) != hash(right):
                     return False
                 names: tuple[str, ...] = left.__match_args__  # type: ignore[attr-defined]  # always a dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
 from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.errors import QueryError
@@ -64,15 +64,32 @@ class Call:
     op: str
     args: tuple[Term, ...]
     _hash: int = field(init=False, repr=False, compare=False, default=0)
+    _size: int = field(init=False, repr=False, compare=False, default=1)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash((self.op, self.args)))
+        size = 1
+        for arg in self.args:
+            if isinstance(arg, Call):
+                size += arg._size
+        object.__setattr__(self, "_size", size)
 
     def __hash__(self) -> int:
         return self._hash
 
 
 Term = Attr | Lit | Param | Call
+
+
+#: Operations of a term that is made of others, up to which it is looked at: attributes that are made of each other
+#: double.
+MOST_OPERATIONS: Final = 1_000
+
+
+def size_of(term: Term) -> int:
+    """The operations of a term, written out: those of a part that stands in several places count in each."""
+    return term._size if isinstance(term, Call) else 0
+
 
 TRUE = Lit(True, BOOLEAN)
 FALSE = Lit(False, BOOLEAN)

@@ -16,7 +16,7 @@ from tidegate.algebra.ordered.transitions.definition import Transition
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.rewrites.conditions import can_fail
 from tidegate.algebra.row_wise import term_below
-from tidegate.algebra.terms import Attr, Lit, Term, conjunction, conjuncts
+from tidegate.algebra.terms import MOST_OPERATIONS, Attr, Lit, Term, conjunction, conjuncts, size_of
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.report.predicate_sets import follows_from, never_together
 from tidegate.analysis.validity.validity import refuting
@@ -234,7 +234,10 @@ def _derivings(model: Transitions) -> tuple[_Deriving, ...] | None:
 def _read(model: Transitions, parts: Sequence[Node]) -> Iterator[_Deriving]:
     for number, (part, transition) in enumerate(zip(parts, model.transitions, strict=False)):
         beside = [] if model.since is None else [model.since]
-        rows, terms, conditions, may_fail = _below(part, (model.number, model.time, *model.keys, *beside))
+        found = _below(part, (model.number, model.time, *model.keys, *beside))
+        if found is None:
+            return
+        rows, terms, conditions, may_fail = found
         asked, at, *others = terms
         if not isinstance(asked, Lit) or asked.value != number:
             return
@@ -242,9 +245,9 @@ def _read(model: Transitions, parts: Sequence[Node]) -> Iterator[_Deriving]:
         yield _Deriving(transition, rows, tuple(conditions), tuple(keys), at, since[0] if since else None, may_fail)
 
 
-def _below(node: Node, names: Sequence[str]) -> tuple[Node, list[Term], list[Term], bool]:
+def _below(node: Node, names: Sequence[str]) -> tuple[Node, list[Term], list[Term], bool] | None:
     """What lies below operators that look at rows one by one; attributes of theirs, and their conditions, as terms over
-    it; and whether such a term may have no value.
+    it; and whether such a term may have no value. None where these are too large.
     """
     terms: list[Term] = [Attr(name) for name in names]
     conditions: list[Term] = []
@@ -256,5 +259,7 @@ def _below(node: Node, names: Sequence[str]) -> tuple[Node, list[Term], list[Ter
         elif isinstance(node, Imbed):
             may_fail |= can_fail(node.term, node.input.schema)
         terms, conditions = ([term_below(term, node) for term in some] for some in (terms, conditions))
+        if any(size_of(term) > MOST_OPERATIONS for term in (*terms, *conditions)):
+            return None
         node = node.input
     return node, terms, conditions, may_fail

@@ -1,12 +1,12 @@
-"""How deeply a query nests: walked without recursion, parts in common once."""
+"""How deeply a query nests, and how large it is: walked without recursion, parts in common once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from tidegate.algebra.nodes import Group, Imbed, Join, Node, Select, children
-from tidegate.algebra.terms import Call, Term
+from tidegate.algebra.nodes import Group, Imbed, Join, Node, Scan, Select, children, nodes_of
+from tidegate.algebra.terms import Call, Term, size_of
 
 _T = TypeVar("_T", bound=object)
 
@@ -24,6 +24,26 @@ def depth_of(node: Node) -> int:
     depth = _longest(node, inputs, operators)
     terms = [term for operator in nodes.values() for term in _terms(operator)]
     return depth + 2 * max((_longest(term, _arguments, operations) for term in terms), default=0)
+
+
+def largest_term(node: Node) -> int:
+    """The operations of the largest term of a query, written out."""
+    return max((size_of(term) for operator in nodes_of(node) for term in _terms(operator)), default=0)
+
+
+def references_in(node: Node) -> int:
+    """How often a query refers to streams, written out: those in a part that stands in several places count in each."""
+    known: dict[int, int] = {}
+    waiting = [node]
+    while waiting:
+        current = waiting[-1]
+        below = children(current)
+        unknown = [child for child in below if id(child) not in known]
+        if not unknown:
+            known[id(current)] = 1 if isinstance(current, Scan) else sum(known[id(child)] for child in below)
+            waiting.pop()
+        waiting += unknown
+    return known[id(node)]
 
 
 def _terms(node: Node) -> list[Term]:

@@ -17,14 +17,14 @@ from tidegate.algebra.diagnostics.shown import misspelt, nearest, shown
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.dsl.checks.suggestions import VALUE_METHODS
 from tidegate.algebra.dsl.ddl import to_type
-from tidegate.algebra.dsl.here import Here, tests_membership, unknown_name
+from tidegate.algebra.dsl.here import MAX_SIZE, Here, tests_membership, too_large, unknown_name
 from tidegate.algebra.dsl.literals import literal, plain
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.evaluation import evaluate_term
 from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute
-from tidegate.algebra.terms import Attr, Call, Lit, Term
+from tidegate.algebra.terms import Attr, Call, Lit, Term, size_of
 from tidegate.algebra.time import DurationLike, duration_ticks, whole_days
 from tidegate.algebra.typed.operations import resolve, result_type
 from tidegate.algebra.types import BIGINT, BOOLEAN, DATE, DURATION, STRING, DataType, Kind
@@ -1259,6 +1259,8 @@ def build(op: str, *operands: object, shift: bool = False, like: DataType | None
             parts = [_in_days(part, operand) for part, operand in zip(parts, operands, strict=True)]
         args = tuple(part._term for part in parts)
         term = Call(op, args)
+        if (size := size_of(term)) > MAX_SIZE:
+            raise too_large(site, size)
         type_ = result_type(op, args, tuple(part.type for part in parts))
         if type_ == DURATION and all(isinstance(arg, Lit) and arg.value is not None for arg in args):
             value = evaluate_term(term, {})
@@ -1347,12 +1349,18 @@ class _Joined(Expression):
     `functools.reduce` joins one by one, each sum of the first ones would be as long as they are.
     """
 
-    __slots__ = ("_length", "_op", "_parts", "_site")
+    __slots__ = ("_length", "_op", "_parts", "_site", "_size")
 
     def __init__(
-        self, op: str, parts: list[Expression], length: int, reads: Mapping[str, AttributeUse], site: Site | None
+        self,
+        op: str,
+        parts: list[Expression],
+        length: int,
+        size: int,
+        reads: Mapping[str, AttributeUse],
+        site: Site | None,
     ) -> None:
-        self._op, self._parts, self._length, self._site = op, parts, length, site
+        self._op, self._parts, self._length, self._size, self._site = op, parts, length, size, site
         self._type, self._reads = BOOLEAN, reads
 
     if not TYPE_CHECKING:
@@ -1388,13 +1396,22 @@ def _args_of(op: str, term: Term) -> tuple[Term, ...]:
 def _joined(op: str, parts: list[Expression]) -> Expression:
     with Here() as site:
         first, last = parts
+        goes_on = isinstance(first, _Joined) and first._op == op
+        size = _size(first) + _size(last) + (not goes_on)
+        if size > MAX_SIZE:
+            raise too_large(site, size)
         reads = merged_reads(parts)
-        if not isinstance(first, _Joined) or first._op != op:
-            return _Joined(op, [first, last], 2, reads, site)
+        if not isinstance(first, _Joined) or not goes_on:
+            return _Joined(op, [first, last], 2, size, reads, site)
         # The list is the first one's own as long as nothing else has been added to it.
         shared = first._parts if len(first._parts) == first._length else first._parts[: first._length]
         shared.append(last)
-        return _Joined(op, shared, first._length + 1, reads, site)
+        return _Joined(op, shared, first._length + 1, size, reads, site)
+
+
+def _size(part: Expression) -> int:
+    """The operations of an expression, without making its term."""
+    return part._size if isinstance(part, _Joined) else size_of(part._term)
 
 
 def _cast(op: str, operand: Expression, type_name: str) -> Expression:

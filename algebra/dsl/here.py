@@ -14,6 +14,10 @@ from tidegate.algebra.nodes import Node, OrderedNode, Rename, Scan, nodes_of, oc
 
 #: Python allows 1,000 calls inside each other; at 300 operators, or 150 operations in a term, they were used up.
 MAX_DEPTH = 256
+#: What walks over a term meets a part that stands in several places as often: so large a term takes a minute to run.
+MAX_SIZE = 100_000
+#: A query that refers to streams a thousand times takes some seconds to check.
+MAX_REFERENCES = 10_000
 
 
 #: The place in a text from which handles are being built, if they are.
@@ -69,6 +73,29 @@ def too_deep(site: Site | None, depth: int | None = None) -> QueryError:
             "give parts of it results of their own, with tg.result_of(...); add up many values in groups, or as "
             "several attributes"
         ),
+        site=site,
+    )
+
+
+def too_large(site: Site | None, size: int) -> QueryError:
+    return QueryError(
+        "TG152",
+        f"a term has {size:,} operations, and at most {MAX_SIZE:,} are allowed: those of a part that stands in "
+        "several places count in each",
+        hint=(
+            "name what stands in several places, with relation.with_(part=...), and go on with relation.part; of many "
+            "values make a static table, and join it"
+        ),
+        site=site,
+    )
+
+
+def too_many_references(site: Site | None, references: int) -> QueryError:
+    return QueryError(
+        "TG152",
+        f"the query refers to streams {references:,} times, and at most {MAX_REFERENCES:,} are allowed: those in a "
+        "part that stands in several places count in each",
+        hint="give such parts results of their own, with tg.result_of(...)",
         site=site,
     )
 

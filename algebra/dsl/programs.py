@@ -7,8 +7,15 @@ from collections.abc import Mapping, Sequence
 from tidegate.algebra.diagnostics.shown import kind_of
 from tidegate.algebra.dsl.checks.relation import to_finish, what_else
 from tidegate.algebra.dsl.checks.results import add_results
-from tidegate.algebra.dsl.depth import depth_of
-from tidegate.algebra.dsl.here import MAX_DEPTH, too_deep
+from tidegate.algebra.dsl.depth import depth_of, largest_term, references_in
+from tidegate.algebra.dsl.here import (
+    MAX_DEPTH,
+    MAX_REFERENCES,
+    MAX_SIZE,
+    too_deep,
+    too_large,
+    too_many_references,
+)
 from tidegate.algebra.dsl.relation import Declaration, Relation
 from tidegate.algebra.dsl.sources import QueryHandle, Result
 from tidegate.algebra.errors import QueryError, Site
@@ -53,11 +60,19 @@ def program_of(queries: Sequence[QueryHandle], named: Mapping[str, Relation], si
     return program
 
 
-def _shallow(query: Query) -> Query:
-    """The query, if it does not nest so much that Python's stack, which all that walks over it uses, could overflow."""
+def _walkable(query: Query) -> Query:
+    """The query, if it does not nest so much that Python's stack, which all that walks over it uses, could overflow,
+    and is not so large, written out, that no walk would end.
+    """
     depth = depth_of(query.node)
     if depth > MAX_DEPTH:
         raise too_deep(query.site, depth)
+    size = largest_term(query.node)
+    if size > MAX_SIZE:
+        raise too_large(query.site, size)
+    references = references_in(query.node)
+    if references > MAX_REFERENCES:
+        raise too_many_references(query.site, references)
     return query
 
 
@@ -65,7 +80,7 @@ def named_query(name: str, relation: Relation, site: Site | None) -> Query:
     """The query that gives a result stream its name; prefixes that distinguish nothing are stripped."""
     plain = relation._unqualified(site)
     declared = None if relation._declaration is None else _declared(name, plain.schema, relation._declaration)
-    return _shallow(Query(checked_name(name, "a result"), name, plain._node, declared, site, dict(plain._sites)))
+    return _walkable(Query(checked_name(name, "a result"), name, plain._node, declared, site, dict(plain._sites)))
 
 
 def query_of_result(name: str, relation: Relation, site: Site | None) -> Query:
@@ -82,7 +97,7 @@ def _declared(name: str, schema: Schema, declaration: Declaration) -> StreamDef:
 def _fed(name: str, handle: QueryHandle) -> Query:
     definition = handle.result.definition
     sites = {**handle.result._sites, **handle.relation._sites}
-    return _shallow(Query(name, definition.name, handle.relation._node, definition, handle.site, sites))
+    return _walkable(Query(name, definition.name, handle.relation._node, definition, handle.site, sites))
 
 
 def _is_result(name: str, relation: Relation) -> bool:

@@ -400,12 +400,14 @@ class Relation:
         """All attributes, and after them values of the rows around each row: those of equal `by`, in order of `order`.
 
         Columns are `tg.lag`, `tg.lead`, `tg.row_number`, `tg.previous_different`, `tg.next_different`, `tg.nth`, and
-        aggregates. Aggregates are of all rows up to this one and those of its instant. `rows=(2, 0)` takes the two rows
-        before and this one, `range="5m"` those of the five minutes before, the first instant included.
+        aggregates. Aggregates are of all rows up to this one and, without `tie`, those of its instant. `rows=(2, 0)`
+        takes the two rows before and this one, `range="5m"` those of the five minutes before, the first instant
+        included.
 
         `order` may be left out where rows hold one instant only (else `QueryError` TG117). Where a column depends on
         which of two rows of one key and instant comes first, they are set aside, or fail the batch, as `ties` of their
-        source says, unless `tie` names an attribute that orders them.
+        source says, unless `tie` names an attribute that orders them. Then the later ones of an instant are not among
+        those up to a row.
 
         Examples:
             >>> driven = cars.over(by="car", order="time", before=tg.lag(cars.speed), fastest=tg.max(cars.speed))

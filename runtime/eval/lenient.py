@@ -36,7 +36,7 @@ from tidegate.algebra.rewrites.totals import Total
 from tidegate.algebra.row_wise import term_below
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.semantics import split_by_failure
-from tidegate.algebra.terms import TRUE, Term, Value, attributes_of
+from tidegate.algebra.terms import MOST_OPERATIONS, TRUE, Term, Value, attributes_of, size_of
 from tidegate.algebra.types import BIGINT, DataType, Kind
 from tidegate.runtime.eval.aggregates.partials import final as finished
 from tidegate.runtime.eval.aggregates.partials import merge, partial
@@ -305,12 +305,15 @@ def _through(node: Node, passes: Term | None) -> Term | None:
 
 
 def _below(passes: Term | None, node: Rename | Imbed) -> Term | None:
-    """The condition over the rows below names or a new attribute; None where it reads one that may have no value."""
+    """The condition over the rows below names or a new attribute; None where it reads one that may have no value, and
+    where it is too large.
+    """
     if passes is None:
         return None
     if isinstance(node, Imbed) and node.name in attributes_of(passes) and can_fail(node.term, node.input.schema):
         return None
-    return term_below(passes, node)
+    below = term_below(passes, node)
+    return below if size_of(below) <= MOST_OPERATIONS else None
 
 
 def _over(passes: Term | None, names: object) -> Term | None:

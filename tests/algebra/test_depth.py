@@ -11,10 +11,11 @@ from operator import and_, or_
 import pytest
 
 import tidegate as tg
-from tidegate.algebra.dsl.depth import depth_of
+from tidegate.algebra.dsl import programs
+from tidegate.algebra.dsl.depth import depth_of, largest_term, references_in
 from tidegate.algebra.dsl.here import MAX_DEPTH
 from tidegate.algebra.nodes import Scan, Union, nodes_of
-from tidegate.algebra.terms import balanced
+from tidegate.algebra.terms import balanced, size_of, substitute
 
 S = tg.stream("S", "t bigint, x bigint", progress="t")
 
@@ -24,6 +25,11 @@ def nested(times: int) -> tg.Expression:
     for _ in range(times):
         term = term + 1
     return term
+
+
+def repeated(again: Callable[[tg.Expression], tg.Expression], term: tg.Expression, times: int = 40) -> tg.Expression:
+    """What is made of a term, and again of that, so many times."""
+    return reduce(lambda made, _: again(made), range(times), term)
 
 
 def chained(times: int, base: tg.Relation = S) -> tg.Relation:
@@ -152,6 +158,104 @@ def test_parts_are_put_together_in_order(count: int) -> None:
     text, depth = balanced(join, parts)
     assert text == "".join(part for part, _ in parts)
     assert depth == (count - 1).bit_length()
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda e: e + e,
+        lambda e: tg.when(e > 3, e, otherwise=e + 1),
+        lambda e: tg.max(e, e, e),
+        lambda e: tg.when((e > 1) & (e > 1), e, otherwise=1),
+        lambda e: e.nullif(e),
+    ],
+)
+def test_a_term_that_doubles_is_refused_as_it_is_made(again: Callable[[tg.Expression], tg.Expression]) -> None:
+    started = time.process_time()
+    with pytest.raises(tg.QueryError, match="at most 100,000") as raised:
+        repeated(again, S.x + 1)
+    assert time.process_time() - started < 5
+    assert raised.value.code == "TG152"
+    assert raised.value.site is not None
+    assert raised.value.site.file == __file__
+
+
+@pytest.mark.parametrize("join", [and_, or_])
+def test_a_condition_that_doubles_is_refused_as_it_is_made(join: Callable[..., tg.Expression]) -> None:
+    with pytest.raises(tg.QueryError, match="at most 100,000"):
+        repeated(lambda e: join(e, e), S.x > 1)
+
+
+def test_conditions_that_are_too_many_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "MAX_SIZE", 7)
+    tg.program(Out=S.where(S.x > 1, S.x + 1 > 2, S.x + 2 > 3, S.x != 4))
+    with pytest.raises(tg.QueryError, match="a term has 8 operations") as raised:
+        tg.program(Out=S.where(S.x > 1, S.x + 1 > 2, S.x + 2 > 3, S.x + 3 != 4))
+    assert raised.value.code == "TG152"
+
+
+def test_the_size_of_a_term_counts_what_it_has_in_common_in_each_place() -> None:
+    assert size_of(S.x._term) == 0
+    twice = (S.x + 1) * (S.x + 1)
+    assert size_of(twice._term) == 3
+    assert size_of((twice + twice)._term) == 7
+    assert largest_term(S.where(twice > 1).with_(y=twice)._node) == 4
+    assert size_of(substitute(twice._term, lambda _: twice._term)) == 9
+
+
+def test_a_query_that_doubles_is_refused() -> None:
+    doubled: tg.Relation = S
+    for _ in range(40):
+        doubled = doubled.union(doubled)
+    assert references_in(doubled._node) == 2**40
+    with pytest.raises(tg.QueryError, match="at most 10,000") as raised:
+        tg.program(Out=doubled)
+    assert raised.value.code == "TG152"
+    again: tg.Relation = S
+    for _ in range(40):
+        again = again.union(again)
+    assert again._node == doubled._node
+    assert again._node != doubled.union(S)._node
+
+
+def doubling(relation: tg.Relation, times: int = 40) -> tg.Relation:
+    """Attributes of which each is twice the one before."""
+    relation = relation.with_(c0=relation.x)
+    for number in range(times):
+        relation = relation.with_(**{f"c{number + 1}": relation[f"c{number}"] + relation[f"c{number}"]})
+    return relation.rename({f"c{times}": "last"})
+
+
+def looked_up() -> tg.Relation:
+    before = doubling(S).as_("before")
+    now = S.as_("now")
+    return now.join(before, before.t <= now.t).group_by(now.t).agg(total=tg.sum(before.last))
+
+
+def added_up_in_order() -> tg.Relation:
+    first = S.over(order="t", n=tg.count())
+    made = doubling(first.drop("x").rename(n="x"))
+    return made.over(order="t", total=tg.sum(made.last)).select("t", "total")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: doubling(S).select("t", total="last"),
+        lambda: doubling(S).where(lambda r: r.last > 0).select("t", total="last"),
+        lambda: doubling(S).group_by("t").agg(total=lambda r: tg.sum(r.last)),
+        looked_up,
+        added_up_in_order,
+    ],
+)
+def test_attributes_that_double_run(made: Callable[[], tg.Relation]) -> None:
+    """What the hint for a term that is too large says."""
+    started = time.process_time()
+    program = tg.program(Out=made())
+    assert program.check() == []
+    assert str(program.explain())
+    assert program.run({"S": [(1, 1)]}).rows("Out") == [{"t": 1, "total": 2**40}]
+    assert time.process_time() - started < 30
 
 
 def test_a_recursion_of_the_user_s_own_stays_one() -> None:

@@ -471,6 +471,12 @@ def test_a_day_that_begins_as_the_clock_changes() -> None:
     assert in_calendar(tg.calendar("day", zone="Pacific/Apia"), utc(2011, 12, 30, 10)) == [
         (utc(2011, 12, 29, 10), utc(2011, 12, 30, 10), 1)
     ]
+    # From 23:30 to 00:30.
+    toronto = (utc(1919, 3, 31, 4, 30) + seconds * dt.timedelta(seconds=1) for seconds in (0, 1))
+    assert in_calendar(tg.calendar("day", zone="America/Toronto"), *toronto) == [
+        (utc(1919, 3, 30, 5), utc(1919, 3, 31, 4, 30), 1),
+        (utc(1919, 3, 31, 4, 30), utc(1919, 4, 1, 4), 1),
+    ]
 
 
 def boundary(unit: Unit, number: int) -> dt.datetime:

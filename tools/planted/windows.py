@@ -491,6 +491,12 @@ GROUP = Group(
             "if False:",
         ),
         bug(
+            "a day without midnight begins by the clock before its change",
+            CALENDAR,
+            "if to_local(begins, zone) == midnight:",
+            "if begins:",
+        ),
+        bug(
             "weeks begin on Sunday",
             CALENDAR,
             "_MONDAY: Final = -3",

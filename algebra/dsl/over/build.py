@@ -33,7 +33,17 @@ from tidegate.algebra.ordered.over import (
     with_terms,
 )
 from tidegate.algebra.schema import checked_name
-from tidegate.algebra.terms import Attr, Lit, Term, attributes_of, call, conjunction, substitute
+from tidegate.algebra.terms import (
+    MOST_OPERATIONS,
+    Attr,
+    Lit,
+    Term,
+    attributes_of,
+    call,
+    conjunction,
+    size_of,
+    substitute,
+)
 from tidegate.algebra.typed.operations import resolve, term_type
 from tidegate.algebra.types import BIGINT, DataType
 
@@ -126,10 +136,13 @@ def _with_columns(below: Over, above: Sequence[Imbed | Select], columns: Sequenc
 
     selected: list[Term] = []
     for step in above:
+        term = of_operator(step.term if isinstance(step, Imbed) else step.condition)
+        if size_of(term) > MOST_OPERATIONS:
+            return None
         if isinstance(step, Imbed):
-            written[step.name] = of_operator(step.term)
+            written[step.name] = term
         else:
-            selected.append(of_operator(step.condition))
+            selected.append(term)
     further = tuple(with_terms(column, of_operator) for column in columns)
     own, known = {*below.input.schema}, below.known
     terms = [*written.values(), *selected, *(term for column in further for term in terms_of(column))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
@@ -23,7 +24,12 @@ def beginning(unit: Unit, zone: str, number: int) -> int:
 
     Where midnight is there twice, at the first; where it is not there, as the clock changes.
     """
-    return from_local(_first_day(unit, number) * DAY, zone)
+    midnight = _first_day(unit, number) * DAY
+    begins = from_local(midnight, zone)
+    if to_local(begins, zone) == midnight:
+        return begins
+    # The first instant at which the clock shows more: it has changed by then, and that may be before midnight.
+    return begins - DAY + bisect_left(range(begins - DAY, begins), midnight, key=lambda at: to_local(at, zone))
 
 
 def first_from(unit: Unit, zone: str, instant: int) -> int:

@@ -13,14 +13,24 @@ from tidegate.algebra.nodes import Join, Node, occurrences
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import StreamDef
-from tidegate.algebra.terms import Term, attributes_of, conjuncts
+from tidegate.algebra.terms import MOST_OPERATIONS, Term, attributes_of, conjuncts
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.propagation import Latencies
 from tidegate.analysis.state.bounds import Bound, Bounded, Collected, MissingConstraint, Unbounded, bound
 from tidegate.analysis.state.folding.classes import Classes, Read, classes
 from tidegate.analysis.state.folding.complement import complement, complements_of_term
-from tidegate.analysis.state.folding.region import LaterOf, Literal, Region, Step, later_ofs, literals, region, without
+from tidegate.analysis.state.folding.region import (
+    LaterOf,
+    Literal,
+    Region,
+    Step,
+    is_read_in_order,
+    later_ofs,
+    literals,
+    region,
+    without,
+)
 from tidegate.analysis.state.folding.runtime_limits import Obstacle, unfit
 from tidegate.analysis.state.keep import Keep, keep
 
@@ -264,8 +274,10 @@ def why_unknown(node: Node, i: int) -> str:
     """Why it is not known how rows of occurrence i fold, where `folding` is not asked or gives none."""
     if len(occurrences(node)) > MOST_OCCURRENCES:
         return f"the query has more than {MOST_OCCURRENCES} occurrences of streams"
-    if region(node, i) is None:
+    if is_read_in_order(node, i):
         return "an operator that gathers rows in order reads it"
+    if region(node, i) is None:
+        return f"an attribute is a term over its rows with more than {MOST_OPERATIONS:,} operations"
     return "a comparison that is to be settled has too many temporal cases"
 
 

@@ -25,7 +25,7 @@ from tidegate.algebra.nodes import (
     occurrences,
 )
 from tidegate.algebra.schema import Schema
-from tidegate.algebra.terms import Attr, Call, Param, Term, attributes_of, substitute
+from tidegate.algebra.terms import MOST_OPERATIONS, Attr, Call, Param, Term, attributes_of, size_of, substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +109,23 @@ class LaterOf:
 
 
 def region(node: Node, i: int) -> Region | None:
-    """The region of occurrence i; None where an operator that gathers rows in order stands above it."""
-    path = _path(node, i)
-    if any(isinstance(operator, OrderedNode) for operator, _ in path):
-        return None
-    return _along(path, occurrences(node)[i].schema, None)
+    """The region of occurrence i; None where an operator that gathers rows in order stands above it, or where its
+    attributes are too large as terms over the occurrence's row.
+    """
+    return None if is_read_in_order(node, i) else _along(_path(node, i), occurrences(node)[i].schema, None)
+
+
+def is_read_in_order(node: Node, i: int) -> bool:
+    """Whether an operator that gathers rows in order stands above occurrence i."""
+    return any(isinstance(operator, OrderedNode) for operator, _ in _path(node, i))
 
 
 def without(region: Region, later: LaterOf, schema: Schema) -> Region:
     """The region in which the term counts as one that does not read the occurrence (a settled term, rule R30)."""
     path = [(step.node, step.place) for step in region.inside]
-    return _along((*path, *region.above), schema, later.step)
+    found = _along((*path, *region.above), schema, later.step)
+    assert found is not None  # its attributes hold no other terms than they do in the region
+    return found
 
 
 def _path(node: Node, i: int) -> tuple[tuple[Node, int], ...]:
@@ -136,7 +142,7 @@ def _path(node: Node, i: int) -> tuple[tuple[Node, int], ...]:
     return tuple(reversed(path))
 
 
-def _along(path: tuple[tuple[Node, int], ...], schema: Schema, settled: int | None) -> Region:
+def _along(path: tuple[tuple[Node, int], ...], schema: Schema, settled: int | None) -> Region | None:
     held: Mapping[str, RowTerms] = {name: RowTerms((Attr(name),), alone=True) for name in schema}
     steps: list[Step] = []
     timed = True
@@ -147,6 +153,8 @@ def _along(path: tuple[tuple[Node, int], ...], schema: Schema, settled: int | No
         steps.append(step)
         if number != settled:
             held = _through(node, held)
+            if any(size_of(term) > MOST_OPERATIONS for of in held.values() for term in of.terms):
+                return None
         timed = timed and not (isinstance(node, Join) and node.kind == "left" and place == 1)
     return Region(tuple(steps), None, (), held)
 

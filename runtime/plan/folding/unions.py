@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidegate.algebra.functions.aggregates import Aggregate, Form
 from tidegate.algebra.nodes import Difference, Imbed, Join, Node, Project, Rename, Select, Union
 from tidegate.algebra.row_wise import term_below
-from tidegate.algebra.terms import Attr, Term, attributes_of, call, conjunction
+from tidegate.algebra.terms import MOST_OPERATIONS, Attr, Term, attributes_of, call, conjunction, size_of
 from tidegate.runtime.plan.folding.carriers import ADDS, ONE, Carrier, part_terms, times
 
 
@@ -36,7 +36,7 @@ def _below(node: Node, child: Node, term: Term | None) -> Term | None:
         return None
     if isinstance(node, Select | Project | Rename | Imbed):
         term = term_below(term, node)
-    return term if attributes_of(term) <= set(child.schema) else None
+    return term if size_of(term) <= MOST_OPERATIONS and attributes_of(term) <= set(child.schema) else None
 
 
 def united(
