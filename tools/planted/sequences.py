@@ -10,6 +10,7 @@ INSTRUCTIONS = f"{FOLDER}/automata/instructions.py"
 CERTAIN = f"{FOLDER}/certain.py"
 CHECKS = f"{FOLDER}/checks.py"
 CHAIN = f"{FOLDER}/certainty/chain.py"
+COUNTS = f"{FOLDER}/certainty/counts.py"
 CONTINUATIONS = f"{FOLDER}/certainty/continuations.py"
 INSTANTS = f"{FOLDER}/certainty/instants.py"
 LEAVES = f"{FOLDER}/certainty/leaves.py"
@@ -72,6 +73,19 @@ GROUP = Group(
             CHECKS,
             "in sorted(between - outside, key=text)",
             "in sorted(between, key=text)",
+        ),
+        bug(
+            "a row to come is one too many",
+            POSSIBLE,
+            "for place in counted) > most.most",
+            "for place in counted) >= most.most",
+        ),
+        bug("a least count is a greatest one", COUNTS, '"le" | "eq" as op', '"le" | "eq" | "ge" as op'),
+        bug(
+            "all rows are counted, whatever their variables",
+            POSSIBLE,
+            "variable in matched if most.counts(variable))",
+            "variable in matched)",
         ),
         bug("a rule has no version", f"{FOLDER}/node.py", 'return f"certainty, version {RULE}"', 'return ""'),
         bug("each start is decided by itself", CHAIN, "visited = start >= furthest", "visited = True"),

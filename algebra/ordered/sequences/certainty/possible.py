@@ -10,6 +10,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.formulas import Ceil, Compare, Floor, Greatest, Least, Shift, TemporalTerm, Var
 from tidegate.algebra.ordered.events import instant_of
 from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN
+from tidegate.algebra.ordered.sequences.certainty.counts import MostRows
 from tidegate.algebra.ordered.sequences.certainty.prepared import Atom, Prepared
 from tidegate.algebra.ordered.sequences.navigation import Classifier, MatchNumber, RowOf, RowsAggregate, RowValue
 from tidegate.algebra.ordered.sequences.partition import Matched, Partition
@@ -57,7 +58,18 @@ class Known:
         condition = self.prepared.conditions.get(variable)
         if condition is None:
             return frozenset((True,))
+        if not self.knows(at) and not self._can_come(variable, at, matched):
+            return frozenset((False,))
         return combined(condition, lambda part: self._of_atom(self.prepared.atoms[part], at, matched))
+
+    def _can_come(self, variable: str, at: int, matched: Matched) -> bool:
+        """Whether a row to come can have a variable, by the number of rows that are known."""
+        return not any(self._are_more(most, at, matched) for most in self.prepared.most_rows[variable])
+
+    def _are_more(self, most: MostRows, at: int, matched: Matched) -> bool:
+        """Whether there are more rows than that with the one to come, whatever comes before it."""
+        counted = (place for place, variable in matched if most.counts(variable))
+        return sum(place == at or self.knows(place) for place in counted) > most.most
 
     def _of_atom(self, atom: Atom, at: int, matched: Matched) -> Outcomes:
         if all(self._reads_known(name, at, matched) for name in atom.names):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tidegate.algebra.evaluation import Evaluator, evaluator
 from tidegate.algebra.formulas import Ceil, Compare, Floor, Greatest, Least, Shift, TemporalTerm
 from tidegate.algebra.ordered.sequences.automata.automaton import automaton
+from tidegate.algebra.ordered.sequences.certainty.counts import most_rows
 from tidegate.algebra.ordered.sequences.certainty.instants import bounds_of, comparison_of, instants_read
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
@@ -54,6 +55,7 @@ class Prepared:
         self.instants = instants_read(node)
         self.conditions = {d.variable: d.condition for d in node.definitions}
         self.bounds = {variable: bounds_of(c, node, self.instants) for variable, c in self.conditions.items()}
+        self.most_rows = {variable: most_rows(node, c) for variable, c in self.conditions.items()}
         schema = node.condition_schema()
         atoms = {atom for condition in self.conditions.values() for atom in atoms_of(condition)}
         self.atoms: Mapping[Term, Atom] = {
