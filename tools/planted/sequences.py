@@ -10,6 +10,7 @@ INSTRUCTIONS = f"{FOLDER}/automata/instructions.py"
 CERTAIN = f"{FOLDER}/certain.py"
 CHECKS = f"{FOLDER}/checks.py"
 CHAIN = f"{FOLDER}/certainty/chain.py"
+COMPARED = f"{FOLDER}/certainty/compared.py"
 COUNTS = f"{FOLDER}/certainty/counts.py"
 CONTINUATIONS = f"{FOLDER}/certainty/continuations.py"
 INSTANTS = f"{FOLDER}/certainty/instants.py"
@@ -87,6 +88,13 @@ GROUP = Group(
             "variable in matched if most.counts(variable))",
             "variable in matched)",
         ),
+        bug(
+            "one part of a choice is compared with NULL",
+            COMPARED,
+            '        case Call("not", (inner,)):',
+            '        case Call("or", (inner, *_)) | Call("not", (inner,)):',
+        ),
+        bug("NULL equals nothing", COMPARED, '"gt", "ge")', '"gt", "ge", "eq_null_safe")'),
         bug("a rule has no version", f"{FOLDER}/node.py", 'return f"certainty, version {RULE}"', 'return ""'),
         bug("each start is decided by itself", CHAIN, "visited = start >= furthest", "visited = True"),
         bug(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final, Literal, assert_never
 
+from tidegate.algebra.ordered.sequences.certainty.compared import compared_values
 from tidegate.algebra.ordered.sequences.certainty.instants import bounds_of
 from tidegate.algebra.ordered.sequences.certainty.possible import ANY, Outcome, Outcomes, combined
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared, atoms_of
@@ -120,7 +121,9 @@ def _may_hold(prepared: Prepared, part: Term, known: Sequence[Term]) -> bool:
 
 def asked_after(prepared: Prepared, conditions: Conditions, variable: str) -> Program:
     """The program that is true behind a match where the condition of a variable, which must not come, can be true."""
-    return joined(tuple(_of_counts(prepared, conditions, variable)))
+    values = [Call("is_not_null", (term,)) for term in compared_values(prepared.node, variable)]
+    programs = [conditions.program(value, variable) for value in values]
+    return joined((*_of_counts(prepared, conditions, variable), *programs))
 
 
 def _of_counts(prepared: Prepared, conditions: Conditions, variable: str) -> Iterator[Program]:

@@ -146,6 +146,8 @@ class Known:
 
     def after(self, absence: Absence, matched: Matched) -> Verdict:
         """Whether a row comes that must not after the last of a match, which is known."""
+        if not absence.is_group and self._compares_null(absence.variable, matched):
+            return "none"
         times, last = self.partition.times, matched[-1][0]
         end = INF if absence.within is None else times[last] + absence.within
         places = [at for at in range(last + 1, self.count) if times[at] <= end]
@@ -153,6 +155,11 @@ class Known:
         if verdict == "none" and self.until is not None and self.next <= end:
             return "open" if self._come(absence, places, matched, _may_hold, ahead=True) else "none"
         return verdict
+
+    def _compares_null(self, variable: str, matched: Matched) -> bool:
+        """Whether the condition of a variable compares a value with one of the match that is NULL."""
+        seen = self.partition.seen(matched[-1][0], matched)
+        return any(value(seen) is None for value in self.prepared.compared[variable])
 
     def absent(self, absence: Absence, places: Sequence[int], matched: Matched) -> Verdict:
         """Whether none of the rows at these places, which are known, is one that must not come, or no group of them."""
