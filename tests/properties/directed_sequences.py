@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.properties.drive import Tally
 from tests.strategies.continuations import Judge
-from tests.strategies.directed_sequences import directed_continuations, directed_history, directed_sequences
+from tests.strategies.directed_sequences import SHAPES, directed_continuations, directed_history, directed_sequences
 
 KINDS = (None, None, "contiguous", "next", "any")
 #: How many rows may follow. Where rows may be skipped, the meaning looks at all ways to do so.
 LONGEST = {None: 9, "contiguous": 9, "next": 6, "any": 5}
-CONTINUATIONS = 40
 
 
 @dataclass(slots=True)
@@ -24,13 +24,16 @@ class DirectedFamily:
     would be called certain if there were no others.
     """
 
+    kinds: Sequence[str] = tuple(SHAPES)
+    selections: Sequence[str | None] = KINDS
+    continuations: int = 40
     tally: Tally = field(default_factory=Tally)
     long: int = 0
 
     def run(self, seed: int) -> str | None:
         """What a case breaks; None if nothing."""
-        rng, every = random.Random(f"directed {seed}"), KINDS[seed % len(KINDS)]
-        directed = directed_sequences(rng, every=every)
+        rng, every = random.Random(f"directed {seed}"), self.selections[seed % len(self.selections)]
+        directed = directed_sequences(rng, every=every, kinds=self.kinds)
         rows = directed_history(rng, directed)
         until = rows[-1][0] + rng.choice((0, 0, *directed.gaps))
         self.tally.cases += 1
@@ -38,7 +41,7 @@ class DirectedFamily:
         try:
             judge = Judge(directed.node)
             certain = judge.certain(rows, until)
-            follow = list(directed_continuations(rng, directed, until, LONGEST[every], CONTINUATIONS))
+            follow = list(directed_continuations(rng, directed, until, LONGEST[every], self.continuations))
             further = judge.changed_by(rows, certain, follow)
             if further is None:
                 whole = judge.certain(rows, None)

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import tidegate as tg
 from tests.properties.families import seeds
 from tests.shards import shards
 from tests.strategies.kept_rows import random_kept
@@ -137,6 +138,11 @@ def node_of(pattern: str, **options: Any) -> Sequences:
 
 AHEAD: dict[str, Any] = {"A": lambda m: m.A.next(2).v > 0}
 SOON: dict[str, Any] = {"A": lambda m: (m.A.next(2).v > 0) & (m.A.next(2).t - m.A.t <= 7)}
+COUNTED: dict[str, Any] = {"A": lambda m: (m.A.v >= 1) & (m.A.agg(tg.count()) <= 2)}
+COUNTED_TOGETHER: dict[str, Any] = {
+    "A": lambda m: m.rows.agg(tg.count()) <= 5,
+    "B": lambda m: m.rows.agg(tg.count()) < 4,
+}
 NOT_AHEAD: dict[str, Any] = {"N": lambda m: m.N.next().v > 0}
 
 
@@ -170,6 +176,12 @@ BOUNDS: list[tuple[str, dict[str, Any], str]] = [
         {},
         "unbounded: A+? and (B C){2,} have no upper count: missing within= or A{1,n}? and (B C){2,n}",
     ),
+    ("A+", {"define": COUNTED}, "keys(S by k) × 1"),
+    ("A+ B{3}", {"define": COUNTED}, "keys(S by k) × 4"),
+    ("(A | B)+", {"define": COUNTED}, "unbounded: (A | B)+ has no upper count: missing within= or (A | B){1,n}"),
+    ("(A | B)+", {"define": COUNTED_TOGETHER}, "keys(S by k) × 4"),
+    ("A+ C+", {"define": COUNTED}, "unbounded: C+ has no upper count: missing within= or C{1,n}"),
+    ("A+", {"define": COUNTED, "matches": "contiguous"}, "unbounded: A+ has no upper count: missing within= or A{1,n}"),
     ("A B", {"matches": "next"}, "unbounded: waits for B for ever: missing within= or first(B) - last(A) <= c"),
     (
         "A B C",

@@ -269,3 +269,39 @@ def test_instants_of_a_clock() -> None:
     for seconds, found in ((4, True), (5, False)):
         rows = ((1, day, 0, 1), (1, day + seconds * second, 1, 2))
         assert bool(instants(node, rows)) == found
+
+
+def test_a_count_may_end_a_repetition() -> None:
+    two = {"A": lambda m: (m.A.v == 1) & (m.A.agg(tg.count()) <= 2)}
+    assert instants(node_of("A+", define=two), of_values("1")) == [(0, 0, AT_THE_END)]
+    assert instants(node_of("A+", define=two), of_values("11")) == [(0, 1, 1)]
+    assert instants(node_of("A+", define=two), of_values("111")) == [(0, 1, 1), (2, 2, AT_THE_END)]
+    others = {"A": IS["A"], "B": lambda m: (m.B.v == 2) & ~(m.rows.agg(tg.count()) > 3)}
+    assert instants(node_of("A+ B | A", define=others), of_values("111")) == [
+        (0, 0, 2),
+        (1, 1, AT_THE_END),
+        (2, 2, AT_THE_END),
+    ]
+    none = {"A": IS["A"], "B": lambda m: (m.B.v == 2) & (m.rows.agg(tg.count()) < 2)}
+    assert instants(node_of("A !B[9]", define=none), of_values("1")) == [(0, 0, 0)]
+    assert instants(node_of("A !B[9]", define=none, matches="any"), of_values("1")) == [(0, 0, 0)]
+
+
+def test_no_row_is_compared_with_null() -> None:
+    """One that must not come behind a match is waited for if it could be one."""
+    for condition in (
+        lambda m: m.B.v == m.A.v,
+        lambda m: ~(m.B.v == m.A.first().v) & (m.B.v > 0),
+        lambda m: m.B.v > m.A.agg(tg.avg(S.v)),
+        lambda m: m.B.v != m.rows.first().v,
+    ):
+        node = node_of("A !B[9]", define={"A": lambda m: m.A.v.is_null() | (m.A.v == 1), "B": condition})
+        assert instants(node, of_values(".")) == [(0, 0, 0)]
+        assert instants(node, of_values("1")) == [(0, 0, 9)]
+    for condition in (
+        lambda m: m.B.v.same_as(m.A.v),
+        lambda m: (m.B.v == m.A.v) | (m.B.v == 3),
+        lambda m: m.B.v == m.B.first().v,
+    ):
+        node = node_of("A !B[9]", define={"A": lambda m: m.A.v.is_null(), "B": condition})
+        assert instants(node, of_values(".")) == [(0, 0, 9)]

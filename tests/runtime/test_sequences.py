@@ -245,12 +245,12 @@ def test_another_version_of_the_rule_is_another_program(tmp_path: Path, monkeypa
         session.push("S", rows_of("12"))
         session.advance("S", 2)
         session.step()
-    monkeypatch.setattr(sequences_node, "RULE", 2)
+    monkeypatch.setattr(sequences_node, "RULE", 1)
     with pytest.raises(StateError) as raised, program().session(checkpoint=tmp_path):
         pass
     assert raised.value.code == PROGRAM
     because = raised.value.problems[0].because
-    assert 'rule Within: "certainty, version 1" in the checkpoint, "certainty, version 2" in this program' in because
+    assert 'rule Within: "certainty, version 2" in the checkpoint, "certainty, version 1" in this program' in because
 
 
 def live(relation: tg.Relation, rows: Sequence[Event], until: int) -> int:

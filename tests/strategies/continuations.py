@@ -16,12 +16,12 @@ from tidegate.algebra.ordered.sequences.meaning import Match, matches_of, unmatc
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.partition import Partition
 
-#: An instant and a value.
-Event = tuple[int, int]
+#: An instant and a value; None is NULL.
+Event = tuple[int, int | None]
 
 
 def continuations(
-    until: int, most: int, gaps: Sequence[int] = (0, 1, 2, 5), values: Sequence[int] = (0, 1)
+    until: int, most: int, gaps: Sequence[int] = (0, 1, 2, 5), values: Sequence[int | None] = (0, 1)
 ) -> Iterator[tuple[Event, ...]]:
     """All rows that may follow after an instant, up to `most` of them."""
     for count in range(most + 1):
@@ -34,10 +34,11 @@ def continuations(
 
 
 def history(rng: random.Random, most: int = 4) -> list[Event]:
-    """A few rows with small gaps."""
+    """A few rows with small gaps, now and then with NULL in the place of a value."""
+    null = rng.choice((0, 0.3))
     at, rows = rng.choice((0, 3)), list[Event]()
     for _ in range(rng.randint(1, most)):
-        rows.append((at, rng.randrange(2)))
+        rows.append((at, None if rng.random() < null else rng.randrange(2)))
         at += rng.choice((0, 0, 1, 1, 2, 3, 5))
     return rows
 

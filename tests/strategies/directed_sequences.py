@@ -1,13 +1,14 @@
 """Row patterns whose matches need many rows, or rows far away, to be other ones; and long rows that may make them so.
 
 What is drawn is biased to what rules of certainty have been wrong about: least durations, numbers of rows, rows two
-behind, and chains of gaps, each of which is small.
+behind, and chains of gaps, each of which is small; and to what they say of rows that are none too many, and of values
+that are NULL.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +19,13 @@ from tidegate.algebra.ordered.sequences.definition import EveryMatch, Limit
 from tidegate.algebra.ordered.sequences.node import Sequences
 
 #: The value of each variable's rows.
-VALUES = {"A": 0, "B": 1, "C": 2, "D": 0}
+VALUES: dict[str, int] = {"A": 0, "B": 1, "C": 2, "D": 0}
 SHAPES = {
     "durations": ("A B* | A", "A B* C | A", "A B+ C?", "A B* C*", "A (B C)* | A", "A B+ | A"),
     "counts": ("A B* C | A", "A B* C?", "A (B | C)* D | A", "A B* C* | A", "A B C | A B"),
     "ahead": ("A (B | C)", "A B? C", "A B* C | A", "A B | A", "A (B C | D)", "A B?"),
+    "numbers": ("A+", "A B*", "A+ B?", "A (B | C)*", "A (B C)* | A", "A+ B | A", "A+ !D[5]", "A B* !C[5]"),
+    "nulls": ("A B*", "A B+ | A", "A+ B*", "A B? C | A", "A (B | C)*", "A !B[5]", "A B? !C[5]"),
     "gaps": ("A B* C | A", "A B+ C+ | A", "A (B C)* | A B", "A B* C* | A", "A B C D | A"),
 }
 Condition = Callable[[Any], Any]
@@ -30,17 +33,21 @@ Condition = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Directed:
-    """A node, and the gaps between rows at which something of it changes."""
+    """A node, the gaps between rows at which something of it changes, and values of a first row and of others."""
 
     node: Sequences
     gaps: tuple[int, ...]
+    begins: tuple[int | None, ...]
+    values: tuple[int | None, ...]
 
 
-def directed_sequences(rng: random.Random, *, every: str | None = None) -> Directed:
+def directed_sequences(
+    rng: random.Random, *, every: str | None = None, kinds: Sequence[str] = tuple(SHAPES)
+) -> Directed:
     """A node over rows of the values 0 to 2. `every`: how rows are skipped, where all matches are asked for."""
     while True:
         gap, least = rng.choice((1, 2)), rng.choice((2, 3, 5))
-        kind = rng.choice(tuple(SHAPES))
+        kind = rng.choice(kinds)
         pattern = rng.choice(SHAPES[kind])
         options: dict[str, Any] = {name: _condition(rng, kind, name, gap, least) for name in VALUES if name in pattern}
         limits = list(_limits(rng, kind, pattern, gap, least))
@@ -53,12 +60,18 @@ def directed_sequences(rng: random.Random, *, every: str | None = None) -> Direc
             _ = node.schema
         except QueryError:
             continue
-        return Directed(node, tuple(sorted({0, 1, gap, gap + 1, least})))
+        begins: tuple[int | None, ...] = (0, None) if kind == "nulls" else (0,)
+        values: tuple[int | None, ...] = (0, 1, 1, 2, None) if kind == "nulls" else (0, 1, 1, 2)
+        if kind == "numbers":
+            values = (0, 0, 1, 1, 2)
+        return Directed(node, tuple(sorted({0, 1, gap, gap + 1, least})), begins, values)
 
 
 def _condition(rng: random.Random, kind: str, name: str, gap: int, least: int) -> Condition:
     value, other = VALUES[name], rng.choice((0, 1, 2))
     known: tuple[Condition, ...] = (lambda r: r.x == value, lambda r: r.x == value, lambda r: r.x <= value)
+    if kind == "nulls" and name == "A":
+        known = (*known, lambda r: r.x.is_null() | (r.x == 0))
     own = rng.choice(known)
     more: dict[str, tuple[Condition, ...]] = {
         "durations": (lambda r: r.t - r.prev_t <= gap, lambda r: r.t - r.last_A_t >= 1),
@@ -71,10 +84,51 @@ def _condition(rng: random.Random, kind: str, name: str, gap: int, least: int) -
         ),
         "gaps": (lambda r: r.t - r.prev_t <= gap, lambda r: r.t - r.prev_t >= gap),
     }
-    if name == "A" or rng.random() < 0.35:
+    if kind == "numbers" and rng.random() < 0.7:
+        return _counted(rng, own, rng.choice((f"count_{name}", f"count_{name}", "count_all", "count_B")))
+    if kind == "nulls" and name != "A" and rng.random() < 0.8:
+        return _compared(rng, own, name)
+    if name == "A" or kind in ("numbers", "nulls") or rng.random() < 0.35:
         return own
     further = rng.choice(more[kind])
     return lambda r: own(r) & further(r)
+
+
+def _counted(rng: random.Random, own: Condition, rows: str) -> Condition:
+    """A condition that compares a number of rows with a constant."""
+    number = rng.choice((1, 1, 2, 2, 3))
+    of: tuple[Condition, ...] = (
+        lambda r: r[rows] <= number,
+        lambda r: r[rows] < number + 1,
+        lambda r: ~(r[rows] > number),
+        lambda r: r[rows] == number,
+        lambda r: r[rows] != number,
+        lambda r: r[rows] >= number,
+        lambda r: r[rows] > number,
+        lambda r: ~(r[rows] < number),
+        lambda r: ~(r[rows] == number),
+        lambda r: (r[rows] <= number) | (r.x >= 0),
+    )
+    counted = rng.choice(of)
+    return lambda r: own(r) & counted(r)
+
+
+def _compared(rng: random.Random, own: Condition, name: str) -> Condition:
+    """A condition that compares values of several rows, any of which may be NULL."""
+    other = rng.choice(("last_A_x", "last_A_x", "first_A_x", f"first_{name}_x", "last_B_x", "prev_x", "sum_A"))
+    of: tuple[Condition, ...] = (
+        lambda r: r.x >= r[other],
+        lambda r: r.x != r[other],
+        lambda r: ~(r.x == r[other]),
+        lambda r: r[other] < r.x + 1,
+        lambda r: (r.x > r[other]) | (r.x < r.last_A_x),
+        lambda r: (r.x > r[other]) | own(r),
+        lambda r: (r.x != r[other]) & own(r),
+        lambda r: r[other].is_null() | (r.x > r[other]),
+        lambda r: ~((r.x == r[other]) & own(r)),
+        lambda r: r.x.same_as(r[other]),
+    )
+    return rng.choice(of)
 
 
 def _limits(rng: random.Random, kind: str, pattern: str, gap: int, least: int) -> Iterator[Limit]:
@@ -93,7 +147,7 @@ def directed_history(rng: random.Random, directed: Directed, most: int = 4) -> l
     """A few rows, mostly as the pattern has them at its beginning."""
     at, rows = rng.choice((0, 3)), list[Event]()
     for number in range(rng.randint(1, most)):
-        rows.append((at, 0 if not number else rng.choice((0, 1, 1, 2))))
+        rows.append((at, rng.choice(directed.begins) if not number else rng.choice(directed.values)))
         at += rng.choice(directed.gaps)
     return rows
 
@@ -107,7 +161,7 @@ def directed_continuations(
     for _ in range(count):
         at, rows = until + 1 + rng.choice((0, *directed.gaps)), list[Event]()
         for _ in range(rng.choice((1, 2, 2, 3))):
-            value, gap = rng.choice((0, 1, 1, 2)), rng.choice(directed.gaps)
+            value, gap = rng.choice(directed.values), rng.choice(directed.gaps)
             for _ in range(rng.choice((1, 1, 2, most))):
                 rows.append((at, value))
                 at += gap

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import tidegate as tg
 from tests.strategies.searched_sequences import Row, S, Searched
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.sequences.node import Sequences
@@ -74,7 +75,13 @@ def _condition(rng: random.Random, name: str) -> Condition:
         lambda m: own(m) & (m.rows.first().next(steps).t - m.rows.first().t <= ticks),
         lambda m: own(m) & (m[name].next().t - m[name].t > ticks),
     )
-    return rng.choice(behind) if rng.random() < 0.3 else own
+    counted: tuple[Condition, ...] = (
+        lambda m: own(m) & (m[name].agg(tg.count()) <= 2),
+        lambda m: own(m) & (m.rows.agg(tg.count()) < 3 + steps),
+        lambda m: ~(m[name].agg(tg.count()) > steps) & own(m),
+    )
+    kind = rng.random()
+    return rng.choice(behind) if kind < 0.3 else rng.choice(counted) if kind < 0.5 else own
 
 
 def _limits(rng: random.Random, pattern: str) -> Condition:

@@ -134,6 +134,10 @@ def _condition(rng: random.Random, variables: tuple[str, ...]) -> Term:
                 lambda: r[f"prev_{variable}_x"] == value if variable == "A" else r.prev_x == value,
                 lambda: r[f"count_{variable}"] >= ticks,
                 lambda: r[f"count_{variable}"] <= ticks,
+                lambda: r.count_all <= ticks,
+                lambda: _counted(rng, r, variable, ticks),
+                lambda: r.x > r[f"{rng.choice(('first', 'last'))}_{variable}_x"],
+                lambda: ~(r.x == r[f"last_{variable}_x"]),
                 lambda: r[f"sum_{variable}"] <= value,
                 lambda: r[rng.choice(("was", "was2"))] == variable,
             )
@@ -155,6 +159,22 @@ def _condition(rng: random.Random, variables: tuple[str, ...]) -> Term:
         return other(r)
 
     return term(drawn)
+
+
+def _counted(rng: random.Random, r: Any, variable: str, most: int) -> Any:
+    """A comparison of a number of rows with a constant."""
+    rows = r[rng.choice((f"count_{variable}", "count_all"))]
+    compared: tuple[Any, ...] = (
+        lambda: rows < most,
+        lambda: rows == most,
+        lambda: rows != most,
+        lambda: rows > most,
+        lambda: ~(rows > most),
+        lambda: ~(rows < most),
+        lambda: (rows <= most) & (r.x >= 0),
+        lambda: (rows <= most) | (r.x == 0),
+    )
+    return rng.choice(compared)()
 
 
 def _of_group(rng: random.Random) -> Term:

@@ -132,7 +132,7 @@ def limit(text: str) -> Limit:
     return Limit(left, right, int(found[6])) if found[5] == "<=" else Limit(right, left, -int(found[6]))
 
 
-def partition(node: Sequences, rows: Sequence[tuple[int, int]]) -> Partition:
+def partition(node: Sequences, rows: Sequence[tuple[int, int | None]]) -> Partition:
     """The partition of rows of instant and value, in order."""
     return Partition(node, [(t, number, x) for number, (t, x) in enumerate(rows)], aggregated)
 

@@ -110,8 +110,8 @@ GROUP = Group(
         bug(
             "rows before a match may come with the first tick",
             ABSENCES,
-            "time[row] - time[last] <= absences[a, 1]:",
-            "time[row] - time[last] < absences[a, 1]:",
+            "time[row] - time[last] <= absences[a, DURATION]:",
+            "time[row] - time[last] < absences[a, DURATION]:",
         ),
         bug("a row behind the last one is no row", ABSENCES, "gone = min(gone, row + 1)", "gone = gone"),
         bug(

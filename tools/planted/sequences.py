@@ -10,6 +10,8 @@ INSTRUCTIONS = f"{FOLDER}/automata/instructions.py"
 CERTAIN = f"{FOLDER}/certain.py"
 CHECKS = f"{FOLDER}/checks.py"
 CHAIN = f"{FOLDER}/certainty/chain.py"
+COMPARED = f"{FOLDER}/certainty/compared.py"
+COUNTS = f"{FOLDER}/certainty/counts.py"
 CONTINUATIONS = f"{FOLDER}/certainty/continuations.py"
 INSTANTS = f"{FOLDER}/certainty/instants.py"
 LEAVES = f"{FOLDER}/certainty/leaves.py"
@@ -73,6 +75,26 @@ GROUP = Group(
             "in sorted(between - outside, key=text)",
             "in sorted(between, key=text)",
         ),
+        bug(
+            "a row to come is one too many",
+            POSSIBLE,
+            "for place in counted) > most.most",
+            "for place in counted) >= most.most",
+        ),
+        bug("a least count is a greatest one", COUNTS, '"le" | "eq" as op', '"le" | "eq" | "ge" as op'),
+        bug(
+            "all rows are counted, whatever their variables",
+            POSSIBLE,
+            "variable in matched if most.counts(variable))",
+            "variable in matched)",
+        ),
+        bug(
+            "one part of a choice is compared with NULL",
+            COMPARED,
+            '        case Call("not", (inner,)):',
+            '        case Call("or", (inner, *_)) | Call("not", (inner,)):',
+        ),
+        bug("NULL equals nothing", COMPARED, '"gt", "ge")', '"gt", "ge", "eq_null_safe")'),
         bug("a rule has no version", f"{FOLDER}/node.py", 'return f"certainty, version {RULE}"', 'return ""'),
         bug("each start is decided by itself", CHAIN, "visited = start >= furthest", "visited = True"),
         bug(

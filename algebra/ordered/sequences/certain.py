@@ -17,7 +17,7 @@ from tidegate.algebra.ordered.sequences.partition import Matched, Partition
 from tidegate.algebra.time import last_instant
 
 #: The version of the rule. A rule that calls a match certain at another instant is another one: the instant is a value.
-RULE: Final = 1
+RULE: Final = 2
 
 #: What tells matches of a partition apart, and rows of no match.
 _Found: TypeAlias = tuple[int, Matched] | int

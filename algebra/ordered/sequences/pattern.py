@@ -148,24 +148,24 @@ def is_nullable(pattern: Pattern) -> bool:
             assert_never(pattern)
 
 
-def longest(pattern: Pattern) -> int | None:
-    """How many rows a match has at most; None: there is no such number."""
+def longest(pattern: Pattern, of: str | None = None) -> int | None:
+    """How many rows a match has at most, or how many `of` a variable; None: there is no such number."""
     match pattern:
-        case Step():
-            return 1
+        case Step(variable):
+            return int(of in (None, variable))
         case Anchor() | Absence():
             return 0
         case Concatenation(parts) | Permutation(parts):
-            return _total(map(longest, parts), sum)
+            return _total((longest(part, of) for part in parts), sum)
         case Alternation(parts):
-            return _total(map(longest, parts), max)
+            return _total((longest(part, of) for part in parts), max)
         case Repetition(part, _, most):
-            rows = longest(part)
+            rows = longest(part, of)
             if rows == 0 or most == 0:
                 return 0
             return None if rows is None or most is None else rows * most
         case Exclusion(part):
-            return longest(part)
+            return longest(part, of)
         case _:
             assert_never(pattern)
 

@@ -7,10 +7,18 @@ from dataclasses import replace
 from typing import Final
 
 from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN, Automaton, automaton
+from tidegate.algebra.ordered.sequences.certainty.counts import MostRows, most_rows
 from tidegate.algebra.ordered.sequences.definition import EveryMatch, Limit, Point, limit_text
-from tidegate.algebra.ordered.sequences.navigation import MatchNumber, reach_of
+from tidegate.algebra.ordered.sequences.navigation import MatchNumber, Variables, reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
-from tidegate.algebra.ordered.sequences.pattern import Anchor, Repetition, longest, pattern_text, patterns_of
+from tidegate.algebra.ordered.sequences.pattern import (
+    Anchor,
+    Repetition,
+    longest,
+    pattern_text,
+    patterns_of,
+    variables_of,
+)
 from tidegate.algebra.printing.plans import ticks_text
 from tidegate.analysis.ordered.family import rate_of, stream_of
 from tidegate.analysis.ordered.sequences.growth import is_endless
@@ -29,7 +37,7 @@ def bound_of(node: Sequences) -> str:
     """How many rows are kept at most (rule R46): some of each partition, those of a while, and, of partitions that may
     wait for their next row for ever, those of a while in each.
     """
-    waits, most = waits_of(node), longest(node.pattern)
+    waits, most = waits_of(node), most_rows_of(node)
     anchors = {part.at for part in patterns_of(node.pattern) if isinstance(part, Anchor)}
     marks = "start" in anchors or any(isinstance(navigation, MatchNumber) for navigation in node.navigations)
     back, ahead = reach_of(node.navigations)
@@ -43,6 +51,32 @@ def bound_of(node: Sequences) -> str:
     if waits.span is not None:
         return _text(node, ahead + back, lasting=waits.span + waits.trailing + waits.leading, passing=0)
     return f"{ROWS}: unbounded: {_missing(node)}"
+
+
+def most_rows_of(node: Sequences) -> int | None:
+    """How many rows a match has at most, by its pattern and, if it is a preferred one, by what conditions count; None:
+    there is no such number.
+    """
+    by_pattern = longest(node.pattern)
+    if isinstance(node.selection, EveryMatch):
+        return by_pattern
+    total, counted = 0, dict[Variables, int]()
+    for variable in node.variables:
+        rows, most = longest(node.pattern, variable), _counted_rows(node, variable)
+        if rows is None and most is None:
+            return by_pattern
+        if most is None or (rows is not None and rows <= most.most):
+            total += rows or 0
+        else:
+            counted[most.variables] = max(counted.get(most.variables, 0), most.most)
+    total += sum(counted.values())
+    return total if by_pattern is None else min(total, by_pattern)
+
+
+def _counted_rows(node: Sequences, variable: str) -> MostRows | None:
+    """The least count of rows, those of a variable among them, that the condition of the variable asks for."""
+    found = [most for most in most_rows(node, node.condition_of(variable)) if most.counts(variable)]
+    return min(found, key=lambda most: most.most, default=None)
 
 
 def _text(node: Sequences, rows: int, lasting: int, passing: int) -> str:
@@ -63,7 +97,11 @@ def _are_adjacent(node: Sequences) -> bool:
 def _missing(node: Sequences) -> str:
     """What lets the rows that are kept be ever more, and which constraints would end that."""
     if _are_adjacent(node):
-        parts = [part for part in patterns_of(node.pattern) if isinstance(part, Repetition) and is_endless(part)]
+        parts = [
+            part
+            for part in patterns_of(node.pattern)
+            if isinstance(part, Repetition) and is_endless(part) and not _is_counted(node, part)
+        ]
         type_ = node.input.schema[node.time].type
         written = {pattern_text(part, lambda ticks: ticks_text(ticks, type_)): part for part in parts}
         counted = [_counted(part, text) for text, part in written.items()]
@@ -74,6 +112,13 @@ def _missing(node: Sequences) -> str:
         return "missing within="
     limits = " and ".join(limit_text(limit, lambda _: "c") for limit in gaps.values())
     return f"waits for {' and '.join(gaps)} for ever: missing within= or {limits}"
+
+
+def _is_counted(node: Sequences, part: Repetition) -> bool:
+    """Whether conditions let it have only so many rows."""
+    if isinstance(node.selection, EveryMatch):
+        return False
+    return all(_counted_rows(node, variable) is not None for variable in variables_of(part.part))
 
 
 def _counted(part: Repetition, text: str) -> str:

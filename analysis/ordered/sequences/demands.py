@@ -7,11 +7,12 @@ own row, and those that bound how long after another row it comes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final, Literal, assert_never
 
+from tidegate.algebra.ordered.sequences.certainty.compared import compared_values
 from tidegate.algebra.ordered.sequences.certainty.instants import bounds_of
 from tidegate.algebra.ordered.sequences.certainty.possible import ANY, Outcome, Outcomes, combined
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared, atoms_of
@@ -27,7 +28,7 @@ from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.terms import Call, Term, conjuncts
 from tidegate.algebra.typed.operations import resolve
 from tidegate.analysis.ordered.sequences.conditions import Conditions, is_current
-from tidegate.analysis.ordered.sequences.programs import NotCompiled, Program
+from tidegate.analysis.ordered.sequences.programs import Instruction, NotCompiled, Program, joined
 
 #: How many parts of one conjunct are tried with all that they can be.
 _MOST_PARTS: Final = 5
@@ -59,6 +60,7 @@ def demands_of(prepared: Prepared, conditions: Conditions) -> tuple[Demand, ...]
     found, least = list[Demand](), list[str]()
     for variable in prepared.node.variables:
         condition = prepared.conditions.get(variable)
+        found += [Demand(variable, program=program) for program in _of_counts(prepared, conditions, variable)]
         for part in () if condition is None else conjuncts(condition):
             known = [atom for atom in dict.fromkeys(atoms_of(part)) if _is_known(prepared, variable, atom)]
             if not known or _may_hold(prepared, part, known):
@@ -115,6 +117,21 @@ def _may_hold(prepared: Prepared, part: Term, known: Sequence[Term]) -> bool:
         if True not in combined(part, {**dict.fromkeys(atoms_of(part), ANY), **some}.__getitem__):
             return False
     return True
+
+
+def asked_after(prepared: Prepared, conditions: Conditions, variable: str) -> Program:
+    """The program that is true behind a match where the condition of a variable, which must not come, can be true."""
+    values = [Call("is_not_null", (term,)) for term in compared_values(prepared.node, variable)]
+    programs = [conditions.program(value, variable) for value in values]
+    return joined((*_of_counts(prepared, conditions, variable), *programs))
+
+
+def _of_counts(prepared: Prepared, conditions: Conditions, variable: str) -> Iterator[Program]:
+    """Whether the rows so far, with the next one if that is counted, are no more than a condition lets them be."""
+    for most in prepared.most_rows.get(variable, ()):
+        count = Instruction("count", conditions.aggregate(most.variables, "count"))
+        before = conditions.constant(most.most - most.counts(variable))
+        yield (count, Instruction("constant_int", before), Instruction("le_int"))
 
 
 def _of_instants(prepared: Prepared, conditions: Conditions, variable: str, part: Term) -> tuple[Demand, bool]:

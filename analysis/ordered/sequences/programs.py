@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -77,6 +78,16 @@ class Instruction:
 
 
 Program: TypeAlias = tuple[Instruction, ...]
+
+
+def joined(programs: Sequence[Program]) -> Program:
+    """The program that is true where all of these are."""
+    code = list[Instruction]()
+    for number, program in enumerate(programs):
+        code += program
+        if number:
+            code.append(Instruction("and"))
+    return tuple(code)
 
 
 class Writer:

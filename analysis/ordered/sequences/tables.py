@@ -23,9 +23,9 @@ from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.typed.operations import resolve
 from tidegate.analysis.ordered.sequences.completions import Completion, completions_of
 from tidegate.analysis.ordered.sequences.conditions import Compiled, Conditions, is_current
-from tidegate.analysis.ordered.sequences.demands import Demand, demands_of, reads_row
+from tidegate.analysis.ordered.sequences.demands import Demand, asked_after, demands_of, reads_row
 from tidegate.analysis.ordered.sequences.deterministic import deterministic
-from tidegate.analysis.ordered.sequences.programs import NotCompiled
+from tidegate.analysis.ordered.sequences.programs import NotCompiled, Program
 from tidegate.analysis.ordered.sequences.ways import Ways, absences_of, preferred_ways
 
 #: How many variables a pattern has at most: the conditions that a row satisfies are one integer.
@@ -45,7 +45,8 @@ class SearchTables:
     behind those of rows of a match.
 
     `conditions` are those of the variables, `ways` those of each state, `demands` what conditions ask for that is known
-    before their rows, and `completions`, by state and part of its ways, how a match may end with rows to come.
+    before their rows, `possible`, by absence, whether such a row can come behind a match, and `completions`, by state
+    and part of its ways, how a match may end with rows to come.
     """
 
     node: Sequences
@@ -56,6 +57,7 @@ class SearchTables:
     ways: tuple[Ways, ...]
     absences: tuple[Absence, ...]
     demands: tuple[Demand, ...]
+    possible: tuple[Program, ...]
     completions: tuple[tuple[tuple[Completion, ...], ...], ...]
 
     def number(self, variables: Variables) -> int:
@@ -105,8 +107,11 @@ def _tables(node: Sequences) -> SearchTables:
     demands = () if isinstance(selection, EveryMatch) else demands_of(prepared, conditions)
     if len(demands) > MOST_DEMANDS:
         raise NotCompiled(f"conditions ask for more than {MOST_DEMANDS} things that are known before their rows")
+    possible = tuple(asked_after(prepared, conditions, absence.variable) for absence in absences)
     completions = completions_of(node, automaton, [its.parts for its in ways], demands)
-    return SearchTables(node, automaton, variables, conditions, compiled, ways, absences, demands, completions)
+    return SearchTables(
+        node, automaton, variables, conditions, compiled, ways, absences, demands, possible, completions
+    )
 
 
 def skips(selection: Selection) -> bool:

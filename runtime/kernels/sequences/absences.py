@@ -9,6 +9,10 @@ from tidegate.runtime.kernels.compiling import DOUBLES, INTS, OUT, OUT_DOUBLES, 
 from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds, match_row
 from tidegate.runtime.kernels.sequences.threads import EVER, GONE, NEVER, REGISTERS, SURE
 
+#: Columns of an absence: its variable, its duration, and where the program begins and ends that says, behind a match,
+#: whether such a row can come: without one, it can.
+ITS_VARIABLE, DURATION, POSSIBLE, POSSIBLE_END = range(4)
+
 _FATE = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
@@ -16,19 +20,16 @@ _FATE = nb.types.UniTuple(nb.int64, 2)  # type: ignore[no-untyped-call]  # numba
 def note_rows_before(
     offsets: Int64Array, time: Int64Array, satisfied: Int64Array, absences: Int64Array, leading: int, come: Int64Array
 ) -> None:
-    """Adds to `come`, by row, which of the `leading` absences there is a row of before it, within their durations.
-
-    An absence has the number of its variable, and its duration.
-    """
+    """Adds to `come`, by row, which of the `leading` absences there is a row of before it, within their durations."""
     for a in range(len(absences)):
         if not (leading >> a) & 1:
             continue
         for p in range(len(offsets) - 1):
             last = -1
             for row in range(offsets[p], offsets[p + 1]):
-                if last >= 0 and time[row] - time[last] <= absences[a, 1]:
+                if last >= 0 and time[row] - time[last] <= absences[a, DURATION]:
                     come[row] |= 1 << a
-                if (satisfied[row] >> absences[a, 0]) & 1:
+                if (satisfied[row] >> absences[a, ITS_VARIABLE]) & 1:
                     last = row
 
 
@@ -42,7 +43,7 @@ def note_rows_after(offsets: Int64Array, satisfied: Int64Array, absences: Int64A
             first = -1
             for row in range(offsets[p + 1] - 1, offsets[p] - 1, -1):
                 following[a, row] = first
-                if (satisfied[row] >> absences[a, 0]) & 1:
+                if (satisfied[row] >> absences[a, ITS_VARIABLE]) & 1:
                     first = row
 
 
@@ -107,11 +108,11 @@ def come_before(
     """
     found = 0
     for a in range(len(absences)):
-        variable = absences[a, 0]
+        variable = absences[a, ITS_VARIABLE]
         if not (asked >> a) & 1 or programs[variable] == programs[variable + 1]:
             continue
         place = row - 1
-        while place >= first and time[row] - time[place] <= absences[a, 1]:
+        while place >= first and time[row] - time[place] <= absences[a, DURATION]:
             if (satisfied[place] >> variable) & 1 and comes(
                 variable, place, programs, code, ints, doubles, groups, numbers,
                 int_columns, double_columns, marks, threads, thread, len(time), stack, double_stack, mark,
@@ -139,8 +140,9 @@ def fate_of(  # type: ignore[no-untyped-def]  # numba
     """What becomes of a match that ends with a row: whether it is one, and the instant at which that is decided, if no
     other rows come than those before `end`.
 
-    It is none if a row comes that must not: one of the mask `absent`, within its duration, or any row, where there is
-    to be none. Else it is one when all durations are over, and all rows are known that its conditions read.
+    It is none if a row comes that must not: one of the mask `absent` that can come, within its duration, or any row,
+    where there is to be none. Else it is one when all durations are over, and all rows are known that its conditions
+    read.
     """
     gone, decided = threads[thread, GONE], NEVER
     if no_row:
@@ -149,12 +151,17 @@ def fate_of(  # type: ignore[no-untyped-def]  # numba
             gone = min(gone, row + 1)
     for a in range(len(absences)):
         if (absent >> a) & 1:
-            over = time[row] + absences[a, 1]
+            if absences[a, POSSIBLE] < absences[a, POSSIBLE_END] and not holds(
+                absences[a, POSSIBLE], absences[a, POSSIBLE_END], code, ints, doubles,
+                int_columns, double_columns, marks, threads, thread, row, len(time), stack, double_stack, mark,
+            ):  # fmt: skip
+                continue
+            over = time[row] + absences[a, DURATION]
             decided = max(decided, over)
             place = following[a, row]
             while 0 <= place < gone and time[place] <= over:
                 if comes(
-                    absences[a, 0], place, programs, code, ints, doubles, groups, numbers,
+                    absences[a, ITS_VARIABLE], place, programs, code, ints, doubles, groups, numbers,
                     int_columns, double_columns, marks, threads, thread, len(time), stack, double_stack, mark,
                 ):  # fmt: skip
                     gone = place

@@ -8,7 +8,7 @@ import numba as nb
 
 from tidegate.runtime.arrays import Float64Array, Int16Array, Int64Array, UInt8Array
 from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_DOUBLES, OUT_TABLE, TABLE, compiled
-from tidegate.runtime.kernels.sequences.absences import come_before, comes, fate_of
+from tidegate.runtime.kernels.sequences.absences import ITS_VARIABLE, come_before, comes, fate_of
 from tidegate.runtime.kernels.sequences.ahead import may_hold
 from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_MARKS, holds, match_row
 from tidegate.runtime.kernels.sequences.threads import (
@@ -249,9 +249,9 @@ def every_match(
                     threads[a, SURE] = max(threads[a, SURE], known)
                 if watched[state]:
                     for n in range(len(absences)):
-                        may = (watched[state] >> n) & 1 and (satisfied[row] >> absences[n, 0]) & 1
+                        may = (watched[state] >> n) & 1 and (satisfied[row] >> absences[n, ITS_VARIABLE]) & 1
                         if may and not (threads[a, HIT] >> n) & 1 and comes(
-                            absences[n, 0], row, programs, code, ints, doubles, groups, numbers,
+                            absences[n, ITS_VARIABLE], row, programs, code, ints, doubles, groups, numbers,
                             int_columns, double_columns, marks, threads, a, len(time), stack, double_stack, mark,
                         ):  # fmt: skip
                             threads[a, HIT] |= 1 << n

@@ -15,7 +15,7 @@ from tidegate.algebra.ordered.sequences.automata.residuals import residuals
 from tidegate.algebra.ordered.sequences.definition import Point
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.analysis.ordered.sequences.conditions import Later
-from tidegate.analysis.ordered.sequences.programs import Instruction, Program, Register
+from tidegate.analysis.ordered.sequences.programs import Register, joined
 from tidegate.analysis.ordered.sequences.tables import SearchTables, tables_of
 from tidegate.analysis.ordered.sequences.ways import Absences, Guard
 from tidegate.runtime.arrays import Float64Array, Int64Array
@@ -89,12 +89,17 @@ def _arrays(tables: SearchTables) -> PatternArrays:
     states, ways, number = tables.automaton.states, tables.ways, tables.variables.index
     of_state = [0, *(number(state.variable) for state in states[1:])]
     groups, numbers = _groups(tables)
-    programs = [_joined(compiled.programs) for compiled in tables.compiled]
+    programs = [joined(compiled.programs) for compiled in tables.compiled]
     later = [compiled.later for compiled in tables.compiled]
-    demanded = [demand.program for demand in tables.demands]
-    code = [*programs, *(one.program for its in later for one in its), *demanded]
-    begins = _starts(code)
-    of_demands = begins[len(code) - len(demanded) :]
+    kinds = (
+        programs,
+        [one.program for its in later for one in its],
+        [d.program for d in tables.demands],
+        tables.possible,
+    )
+    code = [program for kind in kinds for program in kind]
+    begins, of_kind = _starts(code), pairwise(_starts(kinds).tolist())
+    of_programs, of_later, of_demands, of_absences = (begins[first : last + 1] for first, last in of_kind)
     waiting = [variable for variable, compiled in enumerate(tables.compiled) if compiled.ahead]
     completions = [some for its in tables.completions for some in its]
     first_way, parts = _starts([state.transitions for state in states]), [part for its in ways for part in its.parts]
@@ -120,15 +125,21 @@ def _arrays(tables: SearchTables) -> PatternArrays:
         ends_of=_starts([its.ends for its in ways]),
         groups=_table(groups, 5),
         numbers=_ints(numbers),
-        programs=begins[: len(programs) + 1],
+        programs=of_programs,
         code=_table([(OPERATIONS.index(i.operation), i.first, i.second) for program in code for i in program], 3),
         ints=_ints([int(value) if isinstance(value, int) else 0 for value in tables.conditions.constants]),
         doubles=np.array([float(value or 0) for value in tables.conditions.constants], dtype=np.float64),
         ahead=_ints([waiting.index(v) if v in waiting else -1 for v in range(len(tables.variables))]),
         later_of=_starts(later),
-        later=_table(list(_later(later, begins[len(programs) : len(code) - len(demanded) + 1])), 4),
+        later=_table(list(_later(later, of_later)), 4),
         reads=_table([read for its in later for one in its for read in one.reads], 2),
-        absences=_table([(number(absence.variable), absence.within or 0) for absence in tables.absences], 2),
+        absences=_table(
+            [
+                (number(absence.variable), absence.within or 0, *program)
+                for absence, program in zip(tables.absences, pairwise(of_absences.tolist()), strict=True)
+            ],
+            4,
+        ),
         limits=_table([_limit(tables, limit.later, limit.earlier, limit.most) for limit in tables.node.limits], 5),
         demands=_table(list(_demands(tables, of_demands)), 6),
         completions=_table(
@@ -226,16 +237,6 @@ def _kind(tables: SearchTables, register: Register) -> int:
             return threads.SUM_OF_DOUBLES if doubles else threads.SUM_OF_INTS
         case _:
             assert_never(register.holds)
-
-
-def _joined(programs: Sequence[Program]) -> Program:
-    """The program that is true where all of these are."""
-    code = list[Instruction]()
-    for number, program in enumerate(programs):
-        code += program
-        if number:
-            code.append(Instruction("and"))
-    return tuple(code)
 
 
 def _limit(tables: SearchTables, later: Point, earlier: Point, most: int) -> tuple[int, ...]:

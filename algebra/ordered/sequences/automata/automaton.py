@@ -152,7 +152,7 @@ def _too_large(pattern: Pattern, how: str) -> QueryError:
     if isinstance(largest, Permutation):
         hint = "name fewer in PERMUTE, or match any of them, as in (A | B)*, and compare what the match has of each"
     else:
-        hint = "a lower count; or none, as in A+, and a condition that counts: count(A) <= 100000"
+        hint = "a lower count; or none, as in A+, and a condition that counts: COUNT(A.*) <= 100000"
     return QueryError(
         "TG180",
         f"the pattern is too large: with counts and orders written out it has {how}",

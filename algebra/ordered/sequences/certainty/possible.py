@@ -10,6 +10,7 @@ from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.formulas import Ceil, Compare, Floor, Greatest, Least, Shift, TemporalTerm, Var
 from tidegate.algebra.ordered.events import instant_of
 from tidegate.algebra.ordered.sequences.automata.automaton import BEGIN
+from tidegate.algebra.ordered.sequences.certainty.counts import MostRows
 from tidegate.algebra.ordered.sequences.certainty.prepared import Atom, Prepared
 from tidegate.algebra.ordered.sequences.navigation import Classifier, MatchNumber, RowOf, RowsAggregate, RowValue
 from tidegate.algebra.ordered.sequences.partition import Matched, Partition
@@ -57,7 +58,18 @@ class Known:
         condition = self.prepared.conditions.get(variable)
         if condition is None:
             return frozenset((True,))
+        if not self.knows(at) and not self._can_come(variable, at, matched):
+            return frozenset((False,))
         return combined(condition, lambda part: self._of_atom(self.prepared.atoms[part], at, matched))
+
+    def _can_come(self, variable: str, at: int, matched: Matched) -> bool:
+        """Whether a row to come can have a variable, by the number of rows that are known."""
+        return not any(self._are_more(most, at, matched) for most in self.prepared.most_rows[variable])
+
+    def _are_more(self, most: MostRows, at: int, matched: Matched) -> bool:
+        """Whether there are more rows than that with the one to come, whatever comes before it."""
+        counted = (place for place, variable in matched if most.counts(variable))
+        return sum(place == at or self.knows(place) for place in counted) > most.most
 
     def _of_atom(self, atom: Atom, at: int, matched: Matched) -> Outcomes:
         if all(self._reads_known(name, at, matched) for name in atom.names):
@@ -134,6 +146,8 @@ class Known:
 
     def after(self, absence: Absence, matched: Matched) -> Verdict:
         """Whether a row comes that must not after the last of a match, which is known."""
+        if not absence.is_group and self._compares_null(absence.variable, matched):
+            return "none"
         times, last = self.partition.times, matched[-1][0]
         end = INF if absence.within is None else times[last] + absence.within
         places = [at for at in range(last + 1, self.count) if times[at] <= end]
@@ -141,6 +155,11 @@ class Known:
         if verdict == "none" and self.until is not None and self.next <= end:
             return "open" if self._come(absence, places, matched, _may_hold, ahead=True) else "none"
         return verdict
+
+    def _compares_null(self, variable: str, matched: Matched) -> bool:
+        """Whether the condition of a variable compares a value with one of the match that is NULL."""
+        seen = self.partition.seen(matched[-1][0], matched)
+        return any(value(seen) is None for value in self.prepared.compared[variable])
 
     def absent(self, absence: Absence, places: Sequence[int], matched: Matched) -> Verdict:
         """Whether none of the rows at these places, which are known, is one that must not come, or no group of them."""

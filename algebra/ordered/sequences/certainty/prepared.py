@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from tidegate.algebra.evaluation import Evaluator, evaluator
 from tidegate.algebra.formulas import Ceil, Compare, Floor, Greatest, Least, Shift, TemporalTerm
 from tidegate.algebra.ordered.sequences.automata.automaton import automaton
+from tidegate.algebra.ordered.sequences.certainty.compared import compared_values
+from tidegate.algebra.ordered.sequences.certainty.counts import most_rows
 from tidegate.algebra.ordered.sequences.certainty.instants import bounds_of, comparison_of, instants_read
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
@@ -48,13 +50,22 @@ class Prepared:
     def __init__(self, node: Sequences) -> None:
         self.node = node
         self.automaton = automaton(node.pattern)
-        ways = (way for state in self.automaton.states for way in state.transitions)
+        ways = [way for state in self.automaton.states for way in state.transitions]
         #: The automata of what must not come.
         self.absent = {absence.part: automaton(absence.part) for way in ways for absence in way.absences}
         self.instants = instants_read(node)
         self.conditions = {d.variable: d.condition for d in node.definitions}
         self.bounds = {variable: bounds_of(c, node, self.instants) for variable, c in self.conditions.items()}
+        self.most_rows = {variable: most_rows(node, c) for variable, c in self.conditions.items()}
         schema = node.condition_schema()
+        #: By variable that must not come alone, what its condition compares and the rows of a match say.
+        self.compared = {
+            absence.variable: tuple(
+                evaluator(resolve(term, schema)) for term in compared_values(node, absence.variable)
+            )
+            for absence in (absence for way in ways for absence in way.absences)
+            if not absence.is_group
+        }
         atoms = {atom for condition in self.conditions.values() for atom in atoms_of(condition)}
         self.atoms: Mapping[Term, Atom] = {
             atom: Atom(evaluator(resolve(atom, schema)), attributes_of(atom), comparison_of(atom, node, self.instants))

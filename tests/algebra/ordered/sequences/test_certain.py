@@ -255,6 +255,24 @@ def test_a_count_may_grow() -> None:
     assert instants(known, "a0") == [("0A", 0)]
 
 
+def test_no_more_rows_come_than_a_condition_counts() -> None:
+    two = node_of("A+", A=lambda r: (r.x == 0) & (r.count_A <= 2))
+    assert certain(two, "a0", 100) == []
+    assert instants(two, "a0 a1") == [("0AA", 1)]
+    for condition in (lambda r: r.count_all < 3, lambda r: ~(r.count_all > 2)):
+        assert instants(node_of("A+", A=condition), "a0 a1") == [("0AA", 1)]
+    exact = node_of("A B*", B=lambda r: r.count_all == 2)
+    assert instants(exact, "a0 b1") == [("0AB", 1)]
+    # There may be more rows, and no fewer.
+    assert instants(node_of("A B*", B=lambda r: r.count_all != 2), "a0") == [("0A", END)]
+    assert instants(node_of("A+ B | A", B=lambda r: (r.x == 1) & (r.count_A <= 2)), "a0 a1") == [
+        ("0A", END),
+        ("1A", END),
+    ]
+    assert instants(node_of("A !N[5]", N=lambda r: r.count_all <= 1), "a0") == [("0A", 0)]
+    assert instants(node_of("A !N[5]", N=lambda r: r.count_all <= 2), "a0") == [("0A", 5)]
+
+
 def test_a_skipped_row_may_turn_out_to_be_the_next() -> None:
     either = {"B": lambda r: r.next2_x == 1, "select": EveryMatch("next")}
     node = node_of("A (B | C)", **either)

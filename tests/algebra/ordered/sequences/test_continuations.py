@@ -151,3 +151,12 @@ def test_what_is_certain_no_long_rows_change(shard: int) -> None:
         assert failure is None, failure
     assert family.tally.valid > CASES / 6
     assert family.long > CASES / 12
+
+
+@pytest.mark.parametrize("kind", ["numbers", "nulls"])
+def test_what_numbers_of_rows_and_null_say_no_rows_change(kind: str) -> None:
+    family = DirectedFamily((kind,), (None, None, None, None, "any"), continuations=12)
+    for number in range(CASES * 12):
+        failure = family.run(number)
+        assert failure is None, failure
+    assert family.tally.valid > CASES * 3
