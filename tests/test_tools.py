@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import demo, fuzz, planted_bugs, processes, setup_venv, soak, test_all
+from tools import compile_kernels, demo, fuzz, planted_bugs, processes, setup_venv, soak, test_all
 from tools.planted import GROUPS
 from tools.planted.bugs import Bug, Group, Patch
 
@@ -114,6 +114,22 @@ def test_a_timeout_is_no_kill_save_for_bugs_that_loop(monkeypatch: pytest.Monkey
     assert planted_bugs.summary([slow, looping]).startswith("1 of 2 planted bugs killed, 1 timed out, 0 survived")
     assert planted_bugs.good([looping])
     assert not planted_bugs.good([looping] * 10 + [slow])
+
+
+def test_what_was_compiled_from_other_sources_is_forgotten(tmp_path: Path) -> None:
+    """Numba looks at the file of a function alone, and not at those that it calls."""
+    inner, outer = tmp_path / "inner.py", tmp_path / "part" / "outer.py"
+    made = tmp_path / "part" / "__pycache__" / "outer.call-1.py311.nbi"
+    made.parent.mkdir(parents=True)
+    outer.write_text("")
+    for text in ("one", "two"):
+        inner.write_text(text)
+        made.write_text("")
+        assert compile_kernels.forget_stale(tmp_path)
+        assert not made.exists()
+        made.write_text("")
+        assert not compile_kernels.forget_stale(tmp_path)
+        assert made.exists()
 
 
 def test_kernels_are_compiled_again_where_a_bug_may_be_inside() -> None:

@@ -241,6 +241,8 @@ OTHERS = {
     "inspect.timelines.axis.WIDTH": "a width",
     "inspect.timelines.axis._LEAST_PART": "how far one may zoom",
     "inspect.timelines.drawing._SOLID": "lines that are drawn solid",
+    "ingest.inputs._CSV_BLOCK": "of CSV alone, which tests/runtime/test_csv_files.py reads by small blocks",
+    "ingest.inputs._CSV_MOST": "a limit of Arrow's blocks",
     "ingest.inputs._FIRST_ROW": "how rows of a file are counted",
     "ingest.inputs._MOST_DIGITS": "digits of a number",
     "ordered.process.other_seed._PATIENCE": "a span of time",

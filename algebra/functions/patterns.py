@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Final
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions.pattern_search import END, search
 from tidegate.algebra.functions.rules import Operation, Rule, arity, coerce, constant, misfit
 from tidegate.algebra.terms import Call, Lit
 from tidegate.algebra.typed.kernels import Kernel, always
+from tidegate.algebra.typed.pattern_search import END, search
 from tidegate.algebra.typed.terms import TypedTerm, apply
 from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING, DataType, Kind
 

@@ -16,6 +16,7 @@ from tidegate.runtime.state.codec import Json, Texts
 from tidegate.runtime.state.errors import (
     LOCATION,
     MANIFEST,
+    MEMORY,
     PROGRAM,
     REPLAY,
     WRITER,
@@ -439,7 +440,7 @@ def inspect(store: Store) -> Snapshot:
             manifests = retained_manifests(store)
             manifest = manifests[-1] if manifests else None
             return Snapshot(meta, manifest, pending_intent(store, 1 if manifest is None else manifest.seq + 1))
-        except StateError:  # a running writer may have moved on between two reads
-            if last_try:
+        except StateError as error:  # a running writer may have moved on between two reads
+            if last_try or error.code == MEMORY:
                 raise
     raise InternalError("TG590", "unreachable")

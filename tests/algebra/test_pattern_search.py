@@ -9,9 +9,9 @@ import time
 import pytest
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions import pattern_search
-from tidegate.algebra.functions.pattern_search import END, search
 from tidegate.algebra.functions.patterns import EXTRACT, LIKE, MATCHES, REPLACE, like_pattern, read_pattern
+from tidegate.algebra.typed import pattern_search
+from tidegate.algebra.typed.pattern_search import END, search
 
 ATOMS = ("a", "b", "c", ".", "[ab]", "[^a]", r"\d", "^", "$", r"\.", r"[\]a-c\\]", r"\n")
 REPETITIONS = ("", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,2}?", "{2,}")

@@ -93,7 +93,7 @@ class _Program:
             repetition = _REPETITION.match(self.text, self.place)
             if repetition is not None:
                 self.place = repetition.end()
-                self._repeat(begin, repetition)
+                self._repeat(begin, *repetition.groups())
             if len(self.steps) > _MOST_STEPS:
                 raise _TooLong
 
@@ -121,13 +121,13 @@ class _Program:
             self.place = atom.end()
             self.steps.append(_Step("character", _test(atom[0])))
 
-    def _repeat(self, begin: int, repetition: re.Match[str]) -> None:
+    def _repeat(self, begin: int, sign: str, low: str | None, ranges: str | None, high: str | None, lazy: str) -> None:
+        """Repeats the steps from `begin` on; a number of times is `low`, or goes up to `high` if there is a comma."""
         self.choices += 1
-        sign, lazy = repetition[1], bool(repetition[5])
-        least = {"*": 0, "+": 1, "?": 0}.get(sign[0], int(repetition[2] or 0))
+        least = {"*": 0, "+": 1, "?": 0}.get(sign[0], int(low or 0))
         most = 1 if sign == "?" else None
         if sign[0] == "{":
-            most = least if repetition[3] is None else int(repetition[4]) if repetition[4] else None
+            most = least if ranges is None else int(high) if high else None
         body = self.steps[begin:]
         if len(body) * max(least, most or 0, 1) > _MOST_STEPS:
             raise _TooLong
@@ -192,14 +192,12 @@ def search(pattern: str, text: str, start: int = 0) -> Places | None:
     program, own = _program(pattern), _own(pattern)
     if own is not None and (program is None or (program.choices <= 1 and len(text) <= _SHORT)):
         found = own.search(text, start)
-        return None if found is None else _places(found)
+        if found is None:
+            return None
+        spans = [found.span(number) for number in range(own.groups + 1)]
+        return tuple(None if place < 0 else place for span in spans for place in span)
     assert program is not None, pattern
     return _search(program, text, start)
-
-
-def _places(found: re.Match[str]) -> Places:
-    spans = [found.span(number) for number in range(found.re.groups + 1)]
-    return tuple(None if place < 0 else place for span in spans for place in span)
 
 
 def _search(program: _Program, text: str, start: int) -> Places | None:
