@@ -10,7 +10,7 @@ INTAKE = "runtime/ingest/ingest.py"
 KEYS = "runtime/ingest/keys.py"
 WHY = "runtime/inspect/why.py"
 GIVEN = "runtime/ingest/inputs.py"
-PATTERNS = "algebra.typed.pattern_search.py"
+PATTERNS = "algebra/typed/pattern_search.py"
 
 GROUP = Group(
     "input",
