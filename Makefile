@@ -63,8 +63,8 @@ pytest: $(ready)
 	@set -o pipefail; $(py) -m pytest -q -n 2 --dist loadgroup --durations 10 $(ARGS) | tee out/pytest.log; status=$$?; \
 	echo; grep -E '^(FAILED|ERROR) |[0-9]+ (passed|failed|error)' out/pytest.log | tail -n 20; exit $$status
 
-# More than an hour; started again it goes on after the parts that this code has passed.
-test-all: $(ready)  ## `make test`, the long checks, random kills, 8,000 valid random programs, as many with situations and patterns, 10,000 each with rows in contexts, with contexts above others and with sequences, 1,000 random ones each with rows around rows, as-of joins and folding, 300 with rows by the ten thousand (others for each state of the code), the planted bugs, 1,080 drawn mutants, and an increment of gigabytes
+# Some hours; started again it goes on after the parts that this code has passed.
+test-all: $(ready)  ## `make test`, the long checks, random kills, 8,000 valid random programs, 10,000 in contexts, 20,000 with row patterns, 10,000 interval sequences, 1,000 or more of each other family, 300 with rows by the ten thousand (others for each state of the code), the planted bugs, 1,080 drawn mutants, and an increment of gigabytes
 	$(py) tools/test_all.py --gigabytes $(LARGE) $(ARGS)
 
 bench: $(ready)  ## print the figures that the docs quote
