@@ -110,6 +110,7 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         "random counts of matches": random("fuzz-counted", "counted", 1_000, 350),
         "random interval sequences": random("fuzz-iseq", "iseq", 16_000, 5_000),
         "random beginnings of intervals": random("fuzz-iseq-begun", "iseq-begun", 1_000, 300),
+        "random recursions": random("fuzz-recursive", "recursive-embedded", 1_000, 350),
         "random folding": random("fuzz-folding", "folding", 1_000, 250),
         "random sequences": random("fuzz-sequences", "sequences", 4_000, 1_800),
         "random long continuations": random("fuzz-sequences-directed", "sequences-directed", 10_000, 2_500),

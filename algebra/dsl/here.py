@@ -14,7 +14,8 @@ from tidegate.algebra.nodes import Node, OrderedNode, Rename, Scan, nodes_of, oc
 
 #: Python allows 1,000 calls inside each other; at 300 operators, or 150 operations in a term, they were used up.
 MAX_DEPTH = 256
-#: What walks over a term meets a part that stands in several places as often: so large a term takes a minute to run.
+#: What walks over a term meets a part that stands in several places as often: time and memory grow with the size, and
+#: of deep terms faster than that. The largest ones allowed take minutes.
 MAX_SIZE = 100_000
 #: A query that refers to streams a thousand times takes some seconds to check.
 MAX_REFERENCES = 10_000
@@ -78,25 +79,22 @@ def too_deep(site: Site | None, depth: int | None = None) -> QueryError:
 
 
 def too_large(site: Site | None, size: int) -> QueryError:
-    return QueryError(
-        "TG152",
-        f"a term has {size:,} operations, and at most {MAX_SIZE:,} are allowed: those of a part that stands in "
-        "several places count in each",
-        hint=(
-            "name what stands in several places, with relation.with_(part=...), and go on with relation.part; of many "
-            "values make a static table, and join it"
-        ),
-        site=site,
+    hint = (
+        "name what stands in several places, with relation.with_(part=...), and go on with relation.part; of many "
+        "values make a static table, and join it"
     )
+    return _written_out(f"a term has {size:,} operations, and at most {MAX_SIZE:,} are allowed", hint, site)
 
 
 def too_many_references(site: Site | None, references: int) -> QueryError:
+    much = f"the query refers to streams {references:,} times, and at most {MAX_REFERENCES:,} are allowed"
+    return _written_out(much, "give such parts results of their own, with tg.result_of(...)", site)
+
+
+def _written_out(much: str, hint: str, site: Site | None) -> QueryError:
+    """TG152 of what is too large as it would be written out."""
     return QueryError(
-        "TG152",
-        f"the query refers to streams {references:,} times, and at most {MAX_REFERENCES:,} are allowed: those in a "
-        "part that stands in several places count in each",
-        hint="give such parts results of their own, with tg.result_of(...)",
-        site=site,
+        "TG152", f"{much}: those of a part that stands in several places count in each", hint=hint, site=site
     )
 
 

@@ -104,7 +104,7 @@ def tuners(monkeypatch: pytest.MonkeyPatch) -> list[AnyChoice]:
 
 
 @pytest.mark.parametrize("kind", MAKES)
-@pytest.mark.parametrize("shard", shards(SHARDS)[:3])
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_results_on_workers_are_the_complete_ones_whatever_is_chosen(
     kind: str, shard: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuners: list[AnyChoice]
 ) -> None:
@@ -164,7 +164,7 @@ def test_results_on_workers_are_the_complete_ones_whatever_is_chosen(
 
 
 @pytest.mark.parametrize("kind", MAKES)
-@pytest.mark.parametrize("shard", shards(SHARDS)[:3])
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_results_in_one_process_are_the_complete_ones_whatever_is_chosen(
     kind: str, shard: int, tmp_path: Path, tuners: list[AnyChoice]
 ) -> None:

@@ -76,6 +76,6 @@ def test_random_patterns_are_detected_at_the_earliest_instant(shard: int, points
 
 @pytest.mark.long
 @pytest.mark.parametrize("points", [False, True])
-@pytest.mark.parametrize("shard", range(SHARDS)[:1])
+@pytest.mark.parametrize("shard", range(SHARDS))
 def test_many_random_patterns_are_detected_at_the_earliest_instant(shard: int, points: bool) -> None:
     check(range(10_000 + shard * 250, 10_000 + (shard + 1) * 250), points=points)

@@ -17,7 +17,7 @@ from tidegate.analysis.pipeline import analyse
 SHARDS, OF_PARTS = 4, 8
 
 
-@pytest.mark.parametrize("shard", shards(SHARDS)[:2])
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_folded_rows_change_no_result(shard: int) -> None:
     counts: Counter[str] = Counter()
     for seed in seeds(800)[shard::SHARDS]:
@@ -36,7 +36,7 @@ def is_cut(seed: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("shard", shards(OF_PARTS)[:3])
+@pytest.mark.parametrize("shard", shards(OF_PARTS))
 def test_parts_that_are_streams_of_their_own_change_no_result(shard: int) -> None:
     cut = 0
     for seed in seeds(240)[shard::OF_PARTS]:
@@ -54,7 +54,7 @@ def test_a_sweep_folds_what_it_writes_beside_folded_rows() -> None:
 
 
 @pytest.mark.parametrize(("family", "cases"), [("folding", 120), ("folding-turns", 80)])
-@pytest.mark.parametrize("shard", shards(SHARDS)[:2])
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_folded_runs_give_the_complete_result(family: str, cases: int, shard: int) -> None:
     for seed in seeds(cases)[shard::SHARDS]:
         failure = FAMILIES[family].run(seed)

@@ -55,7 +55,7 @@ def test_of_long_sequences_no_more_is_stored_either(length: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("begins", [True, False])
-@pytest.mark.parametrize("length", range(2, 19, 4))
+@pytest.mark.parametrize("length", range(2, 19))
 def test_of_sequences_of_every_length_no_more_is_stored(length: int, begins: bool) -> None:
     _kept_of_long(length, range(1, 5), begins=begins)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -148,6 +149,6 @@ def test_zones_around_too_many_cases_have_all_matches_in_them(limit: int, monkey
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("first", "last"), [(10_000, 10_250)])
+@pytest.mark.parametrize(("first", "last"), list(pairwise(range(10_000, 11_001, 250))))
 def test_zones_and_horizons_of_many_random_patterns(first: int, last: int) -> None:
     check(range(first, last))

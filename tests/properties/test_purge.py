@@ -15,7 +15,7 @@ SHARDS = 8
 @pytest.mark.parametrize(
     ("family", "cases"), [("partners", 240), ("kills", 400), ("purging", 80), ("looks", 160), ("looks-joined", 80)]
 )
-@pytest.mark.parametrize("shard", shards(SHARDS)[:2])
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_freed_rows_change_no_result(family: str, cases: int, shard: int) -> None:
     for seed in seeds(cases)[shard::SHARDS]:
         failure = FAMILIES[family].run(seed)

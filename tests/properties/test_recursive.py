@@ -17,7 +17,7 @@ LONG = range(10_000, 12_000)  # eight of ten are valid
 
 
 @pytest.mark.parametrize(("family", "cases"), [("recursive", 160), ("recursive-embedded", 100)])
-@pytest.mark.parametrize("shard", shards(SHARDS)[:2])
+@pytest.mark.parametrize("shard", shards(SHARDS))
 def test_strata_of_increments_are_the_complete_result(family: str, cases: int, shard: int) -> None:
     for seed in seeds(cases)[shard::SHARDS]:
         failure = FAMILIES[family].run(seed)

@@ -185,7 +185,7 @@ def test_a_run_that_crashes_in_every_batch_and_every_recovery(name: str) -> None
 
 @pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("name", NAMES[::3])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_crash_at_any_step_on_spark(name: str, spark: SparkSession) -> None:
     """The same on Spark: at each place where a step can die, in another batch each; rows as embedded, each once."""
     waiting = list(testing.PLACES_TO_DIE)

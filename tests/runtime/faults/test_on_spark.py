@@ -70,7 +70,7 @@ TURNS = (
 )
 
 
-@pytest.mark.parametrize("name", sorted(OVER_FILES)[::2])
+@pytest.mark.parametrize("name", sorted(OVER_FILES))
 def test_engines_take_turns(name: str, spark: SparkSession, tmp_path: Path) -> None:
     one = scenario(name)
     for number, (engine, where) in enumerate(TURNS):
