@@ -26,6 +26,8 @@ _CONTROLS: Final = frozenset("nrt")
 _SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
 #: Larger repetitions would make programs of megabytes of Rust's patterns.
 _MOST_REPEATED: Final = 1000
+#: Steps of a pattern with its repetitions written out. Rust takes up to a kilobyte for one, and 10 megabytes for all.
+_MOST_STEPS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ def read_pattern(text: str) -> Pattern:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text, self.place, self.groups = text, 0, 0
+        self.steps = 0  # with repetitions written out
 
     def refused(self, why: str, hint: str = "") -> QueryError:
         marked = f"{self.text!r}, at character {self.place + 1}"
@@ -87,7 +90,7 @@ class _Reader:
     def _sequence(self, *, repeated: bool) -> tuple[str, bool]:
         parts, empty = [], True
         while self._next() not in ("", "|", ")"):
-            before = self.groups
+            before, steps = self.groups, self.steps
             start = self.place
             atom, can_be_empty = self._atom(repeated=repeated)
             quantifier, least, most = self._quantifier()
@@ -102,6 +105,10 @@ class _Reader:
                         self.place = start
                         raise self.refused("a group that is repeated", "write (?:...) around what is repeated")
                 atom, can_be_empty = atom + quantifier, can_be_empty or least == 0
+                self.steps += (self.steps - steps) * (max(least, most or 1, 1) - 1)
+            if self.steps > _MOST_STEPS:
+                self.place = start
+                raise self.refused(_many(self.steps), "repetitions of repetitions multiply: take smaller numbers")
             parts.append(atom)
             empty &= can_be_empty
         return "".join(parts), empty
@@ -128,6 +135,7 @@ class _Reader:
         return quantifier + "?" if self._take("?") else quantifier
 
     def _atom(self, *, repeated: bool) -> tuple[str, bool]:
+        self.steps += 1
         if self._take("("):
             plain = self._take("?:")
             if not plain:
@@ -147,6 +155,7 @@ class _Reader:
             if self._next() in _CLASSES:
                 return f"[{_CLASSES[self._character()]}]", False
             if self._next().lower() in _CLASSES:
+                self.steps += 1
                 return f"[^{_CLASSES[self._character().lower()]}]", False
             return self._escaped(), False
         if self._next() in _SPECIAL:
@@ -188,10 +197,15 @@ class _Reader:
             parts.append(low)
         if len(parts) == 1:
             raise self.refused("[ ] without a character")
+        self.steps += (sum(map(len, parts)) + 3) // 4
         return f"[{''.join(parts)}]"
 
     def _member(self, *, escaped: bool) -> str:
         return self._escaped() if escaped else literal(self._character())
+
+
+def _many(steps: int) -> str:
+    return f"it has {steps:,} steps, and at most {_MOST_STEPS:,} are allowed"
 
 
 def literal(character: str) -> str:
@@ -235,7 +249,9 @@ def _extract(text: str, pattern: str, group: int) -> str | None:
 
 
 def _replace(text: str, pattern: str, new: str) -> str:
-    """All matches replaced; the rule takes no pattern that can match no characters."""
+    """All matches replaced; the rule takes no pattern that can match no characters. Each search may read the text to
+    its end, so that time may be quadratic in the text.
+    """
     written, parts, place = read_pattern(pattern).text, [], 0
     while (found := search(written, text, place)) is not None:
         begin, end = found[0], found[1]
@@ -312,7 +328,13 @@ def _readable(pattern: str) -> str:
 
 
 def _complete(pattern: str) -> str:
-    """`QueryError` TG134 for a pattern of LIKE whose last \\ takes no character as itself."""
+    """`QueryError` TG134 for a pattern of LIKE whose last \\ takes no character as itself, or of too many steps."""
+    if len(pattern) > _MOST_STEPS:
+        raise QueryError(
+            "TG134",
+            f"no pattern of like: {_many(len(pattern))}: {pattern!r}",
+            hint="x == text compares whole texts",
+        )
     if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
         raise QueryError(
             "TG134",

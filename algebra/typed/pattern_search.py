@@ -22,8 +22,6 @@ from typing import Final, Literal
 #: How a pattern writes the end of the text.
 END: Final = "\0end"
 _BEGIN: Final = r"\A"
-#: Steps of a pattern, at most: repetitions of repetitions are written out.
-_MOST_STEPS: Final = 100_000
 #: Characters that Python's search may go back in, for a pattern with at most one choice.
 _SHORT: Final = 1_000
 _ATOM: Final = re.compile(r"\[\^?(?:\\.|[^\]\\])+\]|\\.|[^\\]", re.DOTALL)
@@ -43,10 +41,6 @@ class _Step:
     test: Callable[[str], object] | None = None
     to: tuple[int, ...] = ()
     note: int = 0
-
-
-class _TooLong(Exception):
-    """A pattern of more steps than there may be: Python's search takes it."""
 
 
 @dataclass(slots=True)
@@ -94,8 +88,6 @@ class _Program:
             if repetition is not None:
                 self.place = repetition.end()
                 self._repeat(begin, *repetition.groups())
-            if len(self.steps) > _MOST_STEPS:
-                raise _TooLong
 
     def _atom(self) -> None:
         if self.text.startswith(END, self.place):
@@ -129,8 +121,6 @@ class _Program:
         if sign[0] == "{":
             most = least if ranges is None else int(high) if high else None
         body = self.steps[begin:]
-        if len(body) * max(least, most or 0, 1) > _MOST_STEPS:
-            raise _TooLong
         del self.steps[begin:]
 
         def once() -> None:
@@ -171,11 +161,8 @@ def _test(atom: str) -> Callable[[str], object]:
 
 
 @lru_cache(1 << 10)
-def _program(text: str) -> _Program | None:
-    try:
-        return _Program(text).read()
-    except _TooLong:
-        return None
+def _program(text: str) -> _Program:
+    return _Program(text).read()
 
 
 @lru_cache(1 << 10)
@@ -190,13 +177,12 @@ def _own(text: str) -> re.Pattern[str] | None:
 def search(pattern: str, text: str, start: int = 0) -> Places | None:
     """The places of the first match from a character on, and of its groups; None where there is no match."""
     program, own = _program(pattern), _own(pattern)
-    if own is not None and (program is None or (program.choices <= 1 and len(text) <= _SHORT)):
+    if own is not None and program.choices <= 1 and len(text) <= _SHORT:
         found = own.search(text, start)
         if found is None:
             return None
         spans = [found.span(number) for number in range(own.groups + 1)]
         return tuple(None if place < 0 else place for span in spans for place in span)
-    assert program is not None, pattern
     return _search(program, text, start)
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import json
 import os
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -42,6 +43,8 @@ _FIRST_ROW = 2
 #: Bytes of CSV that Arrow takes apart at a time: at first, and at most.
 _CSV_BLOCK = 1 << 20
 _CSV_MOST = (1 << 31) - 1
+_QUOTED = re.compile(rb'"[^"]*"')
+_LINE_END = re.compile(rb"[\r\n]")
 
 
 _INSTANTS = {
@@ -278,7 +281,6 @@ def _other_reader(path: str, format_: FileFormat) -> str:
 
 def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
     """All values as text. Lines with too few or too many fields stand where they are."""
-    size = os.path.getsize(path)
     only = _only_line(path)
     if only == b"":
         return []
@@ -288,51 +290,73 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
         broken.append(row)
         return "skip"
 
-    def read(names: Sequence[str], *, threads: bool) -> pa.Table:
+    def read(names: Sequence[str]) -> pa.Table:
         # Text, so that a number is judged by its attribute's type and not by what a column looks like.
         types = dict.fromkeys(names, pa.string())
         block = _CSV_BLOCK
         while True:
             broken.clear()
-            try:
-                return csv.read_csv(
-                    path if only is None else pa.BufferReader(only + b"\n"),
-                    read_options=csv.ReadOptions(use_threads=threads, block_size=block),
-                    parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
-                    convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
-                )
-            except pa.ArrowInvalid:
-                # Perhaps only for a line, quoted line ends in it, that no block of this size holds.
-                if block > size or block == _CSV_MOST:
-                    raise
-                block = min(16 * block, _CSV_MOST)
+            with pa.input_stream(path) if only is None else pa.BufferReader(only + b"\n") as file:
+                pieces = _WholeLineEnds(file)
+                try:
+                    return csv.read_csv(
+                        pieces,
+                        # Several threads do not know which row a broken line is.
+                        read_options=csv.ReadOptions(use_threads=False, block_size=block),
+                        parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
+                        convert_options=csv.ConvertOptions(
+                            column_types=types, strings_can_be_null=True, null_values=[""]
+                        ),
+                    )
+                except pa.ArrowInvalid:
+                    # Perhaps only for a line, quoted line ends in it, that no block of this size holds.
+                    if pieces.read_bytes < block - 1 or block == _CSV_MOST:
+                        raise
+            block = min(16 * block, _CSV_MOST)
 
-    table = read(wanted, threads=True)
-    if not broken:
-        _check_closed(path, table)
+    table = read(wanted)
     named = [name for name in table.column_names if name in wanted]
-    if len(set(named)) < len(named):
-        return table  # which of two is meant is for the user to say
+    twice = len(set(named)) < len(named)  # which of two is meant is for the user to say
     # The quarantine has all columns of a file that lacks some, as they are written.
-    names = named if len(named) == len(wanted) else table.column_names
-    if not broken and names == named:
-        return table
-    if not broken:
-        return read(names, threads=True)
-    table = read(names, threads=False)  # several threads do not know which row a broken line is
+    names = named if twice or len(named) == len(wanted) else table.column_names
+    if names != named:
+        table = read(names)
     places = {row.number - _FIRST_ROW: _broken_line(row) for row in broken}
     total = table.num_rows + len(broken)
     if total - 1 not in places:  # else the file ends with a broken line, which is rejected as such
         _check_closed(path, table)
+    if twice or not broken:
+        return table
     return {name: _with_broken(table.column(name).to_pylist(), places, total) for name in names}
+
+
+class _WholeLineEnds:
+    """A file of which no piece ends between the two bytes of a line end: Arrow leaves out a line feed that begins a
+    piece after one that ends with a carriage return, also within quotes.
+    """
+
+    closed = False
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        self.file = file
+        self.held = b""
+        self.read_bytes = 0
+
+    def read(self, size: int) -> bytes:
+        """So many bytes, or one less if a carriage return would be the last of them."""
+        more = self.file.read(max(size - len(self.held), 1))
+        self.read_bytes += len(more)
+        piece = self.held + more
+        self.held = b"\r" if more and piece.endswith(b"\r") else b""
+        return piece[: len(piece) - len(self.held)] or (self.read(size) if more else b"")
 
 
 def _only_line(path: str) -> bytes | None:
     """The one line of a file that has no more, perhaps without its end: Arrow calls such a header an empty file."""
-    with open(path, "rb") as file:
-        begins = file.read(_CSV_BLOCK)
+    with pa.input_stream(path) as file:
+        begins: bytes = file.read(_CSV_BLOCK)
     text = begins.removeprefix(BOM_UTF8).strip(b"\r\n")
-    return None if len(begins) == _CSV_BLOCK or b"\n" in text or b"\r" in text else text
+    return None if len(begins) == _CSV_BLOCK or _LINE_END.search(_QUOTED.sub(b"", text)) else text
 
 
 def _check_closed(path: str, table: pa.Table) -> None:
@@ -346,11 +370,19 @@ def _check_closed(path: str, table: pa.Table) -> None:
     if not isinstance(last, str | None):
         return
     tail = b',"' + (last or "").replace('"', '""').encode()
-    with open(path, "rb") as file:
-        file.seek(-min(len(tail), os.path.getsize(path)), os.SEEK_END)
-        ending = file.read()
-    if ending == tail:
+    if _ending(path, len(tail)) == tail:
         raise pa.ArrowInvalid("its last field begins with a quote that none closes, so it may be cut off")
+
+
+def _ending(path: str, size: int) -> bytes:
+    """The last bytes of a file, of a compressed one of its content."""
+    ending = b""
+    with pa.input_stream(path) as file:
+        if file.seekable():
+            file.seek(max(file.size() - size, 0))
+        while piece := file.read(max(size, _CSV_BLOCK)):
+            ending = (ending + piece)[-size:]
+    return ending
 
 
 def _broken_line(row: csv.InvalidRow) -> UnreadableValue:

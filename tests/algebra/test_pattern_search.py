@@ -6,8 +6,10 @@ import random
 import re
 import time
 
+import polars as pl
 import pytest
 
+import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.functions.patterns import EXTRACT, LIKE, MATCHES, REPLACE, like_pattern, read_pattern
 from tidegate.algebra.typed import pattern_search
@@ -73,8 +75,46 @@ def test_no_text_takes_long(pattern: str, text: str) -> None:
     assert time.process_time() - began < 5
 
 
-def test_a_pattern_of_many_steps_is_pythons() -> None:
-    assert search(read_pattern("(?:a{1000}){1000}").text, "a" * 2_000) is None
+@pytest.mark.parametrize(
+    ("pattern", "steps"),
+    [
+        ("(?:a{1000}){1000}", 1_001_000),
+        (".{1000}" * 11, 11_000),
+        ("[^é]{1000}" * 6, 12_000),
+        (r"(?:\W{101}){50}", 10_150),
+    ],
+    ids=["repetitions", "any", "set", "class"],
+)
+def test_a_pattern_of_many_steps_is_refused(pattern: str, steps: int) -> None:
+    """Rust would refuse it, too, but only when rows come."""
+    with pytest.raises(QueryError, match=rf"TG134 no regular expression: it has {steps:,} steps, and at most 10,000"):
+        read_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        ".{1000}" * 9 + "a{990}",
+        "[^é]{1000}" * 4,
+        r"(?:\W{1000}){4}\W{980}\D{10}\S{5}",
+        "(?:a{1000}){9}",
+        "[^" + "".join(chr(0x400 + 997 * n) for n in range(20)) + "]{1000}",
+        "[à日😀]{1000}" * 4,
+    ],
+    ids=["any", "set", "classes", "repetitions", "a large set", "a set of few"],
+)
+def test_what_is_allowed_rust_compiles(pattern: str) -> None:
+    rows = pl.DataFrame({"txt": ["x"]})
+    assert rows.select(pl.col("txt").str.contains(read_pattern(pattern).for_others())).item() is False
+
+
+def test_a_pattern_of_like_has_ten_thousand_characters_at_most() -> None:
+    relation = tg.stream("S", "txt string, t bigint", progress="t")
+    rows = [{"txt": "x" * 9_999, "t": 1}, {"txt": "x", "t": 2}]
+    done = tg.program(Out=relation.where(relation.txt.like("_" * 9_999 + "%"))).run({"S": rows})
+    assert [row["t"] for row in done.rows("Out")] == [1]
+    with pytest.raises(QueryError, match="TG134 no pattern of like: it has 10,001 steps"):
+        relation.txt.like("_" * 10_001)
 
 
 def test_a_border_may_be_optional() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,60 @@ def test_a_header_alone_has_no_rows_whether_or_not_its_line_ends(tmp_path: Path,
 def test_one_line_without_an_end_is_a_row(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("id,txt,t\n1,a,2")
     assert read(tmp_path / "in.csv")[1] == [{"id": 1, "txt": "a", "t": 2}]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_line_ends_within_quotes_stay_what_they_are(tmp_path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where what is read at once ends between the two characters of one."""
+    monkeypatch.setattr(inputs, "_CSV_BLOCK", 1 << 10)
+    text = f"a{end}{end}7,forged,8{end}"
+    for ahead in range(34):
+        lines = ["id,txt,t", f"0,{'x' * ahead},0", *(f'{n},"{text}",{n}' for n in range(1, 200)), ""]
+        (tmp_path / "in.csv").write_bytes(end.join(lines).encode())
+        counts, rows = read(tmp_path / "in.csv")
+        assert (counts.rows_in, counts.accepted) == (200, 200)
+        assert [row["txt"] for row in rows[1:]] == [text] * 199
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_a_file_that_ends_within_quotes_is_cut_off_wherever_that_is(
+    tmp_path: Path, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "_CSV_BLOCK", 1 << 10)
+    schema = tg.stream("S", "id bigint, t bigint, txt string", progress="t")
+    for ahead in range(1000, 1034):
+        lines = ["id,t,txt", f"0,0,{'x' * (ahead - 25)}", f'1,1,"a{end}b']
+        for name, text in (
+            ("in.csv", end.join(lines).encode()),
+            ("in.csv.gz", gzip.compress(end.join(lines).encode())),
+        ):
+            (tmp_path / name).write_bytes(text)
+            with pytest.raises(tg.QueryError, match=r"TG412.*begins with a quote that none closes"):
+                tg.program(Out=schema).run({"S": tg.csv(tmp_path / name)})
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 100_000])
+def test_compressed_files_have_the_same_rows(tmp_path: Path, count: int) -> None:
+    """Whatever their compressed bytes look like: the time in the header of gzip is any bytes."""
+    lines = "\n".join(["id,txt,t", *(f"{n},x,{n}" for n in range(count))]).encode()
+    for time in range(0, 3072, 256 if count < 3 else 3072):
+        (tmp_path / "in.csv.gz").write_bytes(gzip.compress(lines, mtime=time + 10))
+        counts, rows = read(tmp_path / "in.csv.gz")
+        assert (counts.rows_in, counts.accepted, len(rows)) == (count, count, count)
+
+
+def test_a_value_may_be_longer_than_its_compressed_file(tmp_path: Path) -> None:
+    text = "x\n" * (1 << 20)
+    (tmp_path / "in.csv.gz").write_bytes(gzip.compress(f'id,txt,t\n1,"{text}",2\n'.encode()))
+    counts, rows = read(tmp_path / "in.csv.gz")
+    assert (counts.rows_in, counts.accepted) == (1, 1)
+    assert rows == [{"id": 1, "txt": text, "t": 2}]
+
+
+@pytest.mark.parametrize(
+    "header", ['id,"txt",t', '"id","txt","t"', 'id,txt,t,"two\nlines"'], ids=["one", "all", "lines"]
+)
+def test_a_header_may_be_quoted(tmp_path: Path, header: str) -> None:
+    (tmp_path / "in.csv").write_text(header)
+    counts, rows = read(tmp_path / "in.csv")
+    assert (counts.rows_in, counts.accepted, rows) == (0, 0, [])

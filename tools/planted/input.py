@@ -20,16 +20,40 @@ GROUP = Group(
         bug(
             "values of CSV are as short as what is read at once",
             GIVEN,
-            "if block > size or block == _CSV_MOST:",
+            "if pieces.read_bytes < block - 1 or block == _CSV_MOST:",
             "if True:",
         ),
-        bug("a header whose line has no end is no CSV", GIVEN, "path if only is None else", "path if True else"),
+        bug(
+            "a header whose line has no end is no CSV",
+            GIVEN,
+            "pa.input_stream(path) if only is None else",
+            "pa.input_stream(path) if True else",
+        ),
+        bug(
+            "pieces of CSV end between the two bytes of a line end",
+            GIVEN,
+            'self.held = b"\\r" if more and piece.endswith(b"\\r") else b""',
+            'self.held = b""',
+        ),
+        bug(
+            "the end of a compressed file is that of its bytes",
+            GIVEN,
+            "    with pa.input_stream(path) as file:\n        if file.seekable():",
+            "    with pa.input_stream(path, compression=None) as file:\n        if file.seekable():",
+        ),
+        bug("quoted line ends are those of a header", GIVEN, '_QUOTED.sub(b"", text)', "text"),
         bug(
             "patterns are searched by going back",
             PATTERNS,
-            "if own is not None and (program is None or (program.choices <= 1 and len(text) <= _SHORT)):",
+            "if own is not None and program.choices <= 1 and len(text) <= _SHORT:",
             "if own is not None:",
             loops=True,
+        ),
+        bug(
+            "repetitions of repetitions add up",
+            "algebra/functions/patterns.py",
+            "(self.steps - steps) * (max(least, most or 1, 1) - 1)",
+            "max(least, most or 1, 1) - 1",
         ),
         bug(
             "a lazy repetition is as long as it can be",
