@@ -27,7 +27,9 @@ from tools.fuzz import code_hash  # noqa: E402  # found from wherever this is st
 
 Commands = Sequence[Sequence[str]]
 SOURCES = ("algebra", "analysis", "contexts", "runtime", "tidegate", "tests", "tools", "benchmarks", "examples")
-LONG = ("-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-m", "long")
+LONG = ("-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "--durations", "25", "-m", "long")
+#: The folders of most long tests, each a part of its own.
+PLACES = {"faults": "tests/runtime/faults", "properties": "tests/properties", "the runtime": "tests/runtime"}
 
 #: The groups of drawn mutants of each of two processes.
 HALVES = (
@@ -92,7 +94,10 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         return ["tools/mutants.py", *drawn, "--resume", str(folder / f"mutants-{number}.json")]
 
     python: dict[str, Commands] = {
-        "long tests": [[*LONG, "tests"]],
+        "long tests of faults": [[*LONG, PLACES["faults"]]],
+        "long tests of the runtime": [[*LONG, PLACES["the runtime"], "--ignore", PLACES["faults"]]],
+        "long tests of properties": [[*LONG, PLACES["properties"]]],
+        "other long tests": [[*LONG, "tests", *(f"--ignore={place}" for place in PLACES.values())]],
         "random kills": [["tools/kill_loop.py"]],
         # Seven programs of ten are valid, and eight of ten with situations; the shards answer for their halves.
         "random programs": random("fuzz", "embedded", 12_000, 3_800),
