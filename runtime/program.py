@@ -234,8 +234,8 @@ class Program:
     ) -> Session:
         """A session in this process: push rows, advance progress, read results; `checkpoint` lets it survive.
 
-        `clock` says what time it is, the system's clock by default; skew guard, idle policy and times of arrival go by
-        it. `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"),
+        `clock` says what time it is, the system's clock by default; guards of sources, idle policy and times of arrival
+        go by it. `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"),
         "always" or "off". `folding` "off": rows that are settled stay as they are. `schedule`: which queries are
         evaluated less often or later (`tg.schedule`). Up to `threads` take in the files of a batch side by side, each
         some that follow each other, if that is measured to be sooner. `quarantine_keep`: rejected rows older than

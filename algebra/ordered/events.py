@@ -58,11 +58,14 @@ def too_far(
     where `most` are allowed. `key` is that of its partition, as people read it. Where all rows together have too many,
     `in_all`, it is the one that has most.
     """
-    hint = "leave out rows that are too far ahead: in the input, or by a condition before this operator"
+    hint = "leave out rows that are too far ahead or too long ago: in the input, or by a condition before this operator"
     if in_all is not None:
         hint += "; or let a batch read less (per_batch=)"
     if type_.kind is not Kind.BIGINT:
-        hint += "; skew_guard= of a source sets aside rows that are ahead of the clock"
+        hint += (
+            "; skew_guard= of a source sets aside rows that are ahead of the clock, and age_guard= those far behind it "
+            "(where an earlier batch has accepted such a row, begin a new checkpoint)"
+        )
     where = f"{what} {value_text(at, type_)}{f' where {key}' if key else ''}"
     if in_all is None:
         text = f"{many:,} {where}, more than {most:,}: this instant is too far from the one before"

@@ -72,6 +72,7 @@ class Admission:
             buffers,
             self.garbage.admission_filters(buffers, state.progress),
             limits=self.options[stream.name].limits(stream, clock),
+            floors=self.options[stream.name].floors(stream, clock),
             memory=memory,
             remembered=() if memory is None else state.segments[memory.id],
             arrival=arrival,

@@ -22,7 +22,7 @@ from tidegate.algebra.time import duration_ticks
 from tidegate.runtime.arguments import mapping_of
 from tidegate.runtime.connectors.in_toml import in_toml
 from tidegate.runtime.connectors.sinks import Sink, parquet_sink
-from tidegate.runtime.connectors.sources import Source, check_rows_given, csv, json, parquet, source_given
+from tidegate.runtime.connectors.sources import GUARDS, Source, check_rows_given, csv, json, parquet, source_given
 from tidegate.runtime.ingest.quarantine import retention
 from tidegate.runtime.plan.progress import check_known
 from tidegate.runtime.program import Program
@@ -288,8 +288,7 @@ def _source(options: dict[str, Any], name: str, folder: Path) -> Source:
     directory = _path(format_, options.pop(format_), folder)
     if "archive" in options:
         options["archive"] = _path("archive", options["archive"], folder)
-    if "skew_guard" in options:
-        options["skew_guard"] = _guard(options["skew_guard"])
+    options |= {option: _guard(options[option]) for option in GUARDS if option in options}
     return _READERS[format_](directory, **options)
 
 
@@ -301,7 +300,7 @@ def _path(option: str, given: object, folder: Path) -> Path:
 
 
 def _guard(given: object) -> Any:
-    """The skew guard, of all attributes or of each: "none" is the `None` that TOML does not have."""
+    """A guard of the clock, of all attributes or of each: "none" is the `None` that TOML does not have."""
     if isinstance(given, Mapping):
         return {name: _guard(value) for name, value in given.items()}
     return None if given == "none" else given

@@ -36,6 +36,8 @@ OnBadFile = Literal["fail", "quarantine"]
 ON_BAD_FILE: tuple[OnBadFile, ...] = ("fail", "quarantine")
 #: How far ahead of the clock a row may be where nothing else is said, for sources that go on.
 SKEW_GUARD = duration_ticks("1h")
+#: Options that say how far from the clock a row may be; None is no limit.
+GUARDS = ("skew_guard", "age_guard")
 DAY = duration_ticks("1d")
 
 
@@ -45,18 +47,19 @@ class SourceOptions:
 
     `delay` per progressing attribute, in ticks: no row is further than that behind the greatest value seen. Attributes
     without a delay progress by `progress_columns` (a column saying "everything up to here has arrived"), by calls, and
-    at the end of input. `skew_guard` per guarded attribute, in microseconds: a row further ahead of the clock is
-    rejected. `idle`, in microseconds: after that much clock without data, progress follows the clock or the other
-    streams. No two rows have equal `key`s. `arrival` names the attribute that the source does not have: it is the
-    instant at which a row was received. `on_error`: whether a row for which a term has no value is rejected, or fails
-    the batch; `ties`: whether events of one partition and time that nothing orders are set aside, or fail it;
-    `on_bad_file`: whether a file that cannot be read fails it, or is set aside.
+    at the end of input. `skew_guard` and `age_guard` per guarded attribute, in microseconds: a row further ahead of the
+    clock, or further behind it, is rejected. `idle`, in microseconds: after that much clock without data, progress
+    follows the clock or the other streams. No two rows have equal `key`s. `arrival` names the attribute that the source
+    does not have: it is the instant at which a row was received. `on_error`: whether a row for which a term has no
+    value is rejected, or fails the batch; `ties`: whether events of one partition and time that nothing orders are set
+    aside, or fail it; `on_bad_file`: whether a file that cannot be read fails it, or is set aside.
     """
 
     delay: Mapping[str, int] = field(default_factory=dict)
     progress_columns: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = "quarantine"
     skew_guard: Mapping[str, int] = field(default_factory=dict)
+    age_guard: Mapping[str, int] = field(default_factory=dict)
     idle: int | None = None
     idle_follows: IdleFollows = "clock"
     key: tuple[str, ...] = ()
@@ -74,11 +77,17 @@ class SourceOptions:
         return Schema((*attributes, *extra))
 
     def limits(self, stream: StreamDef, clock: int) -> dict[str, int]:
-        """The greatest instant, per guarded attribute, that is not ahead of the clock (microseconds)."""
-        return {
-            name: (clock + guard) // (1 if stream.schema[name].type.kind is Kind.TIMESTAMP else DAY)
-            for name, guard in self.skew_guard.items()
-        }
+        """The greatest instant, per attribute with a skew guard, that is not ahead of the clock (microseconds)."""
+        return {name: _tick_of(stream, name, clock + guard) for name, guard in self.skew_guard.items()}
+
+    def floors(self, stream: StreamDef, clock: int) -> dict[str, int]:
+        """The least instant, per attribute with an age guard, that is not too far behind the clock (microseconds)."""
+        return {name: _tick_of(stream, name, clock - guard) for name, guard in self.age_guard.items()}
+
+
+def _tick_of(stream: StreamDef, name: str, microseconds: int) -> int:
+    """The tick of a timestamp or date in which an instant lies."""
+    return microseconds if stream.schema[name].type.kind is Kind.TIMESTAMP else microseconds // DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +241,14 @@ class Source:
     batch ("fail"). `bounded`: a directory holds all the rows there will ever be, so the stream ends when its files are
     read. Frames and batch DataFrames are bounded by themselves. `skew_guard`: how far ahead of the clock a row may be,
     for all progressing attributes or per attribute; "auto" is an hour, and none where all rows are there from the
-    start; None is none. `idle`: after how long without data progress follows `idle_follows`. `key`: attributes that
-    tell rows apart, a progressing one among them; a second row with equal values there is rejected. `arrival`: a
-    progressing timestamp that the rows do not bring: each gets the recorded clock of the batch that accepts it, and
-    progress there follows the clock without data. `on_error`: a row for which a term of a query has no value is
-    rejected ("quarantine"), or fails the batch ("fail"). `ties`: of events of one partition that nothing orders, equal
-    ones are one and others are set aside ("quarantine"), or the batch fails ("fail"). `on_bad_file`: a file that cannot
-    be read, or changed after it was read, fails the batch ("fail"), or is set aside ("quarantine").
+    start; None is none. `age_guard`: likewise how far behind the clock; None, the default, is no limit. `idle`: after
+    how long without data progress follows `idle_follows`. `key`: attributes that tell rows apart, a progressing one
+    among them; a second row with equal values there is rejected. `arrival`: a progressing timestamp that the rows do
+    not bring: each gets the recorded clock of the batch that accepts it, and progress there follows the clock without
+    data. `on_error`: a row for which a term of a query has no value is rejected ("quarantine"), or fails the batch
+    ("fail"). `ties`: of events of one partition that nothing orders, equal ones are one and others are set aside
+    ("quarantine"), or the batch fails ("fail"). `on_bad_file`: a file that cannot be read, or changed after it was
+    read, fails the batch ("fail"), or is set aside ("quarantine").
 
     `QueryError` TG401 for options that do not fit, TG104 for what is no duration.
 
@@ -258,6 +268,7 @@ class Source:
     policy: Policy = "quarantine"
     bounded: bool = False
     skew_guard: DurationOption | Mapping[str, DurationOption | None] | None = "auto"
+    age_guard: DurationOption | Mapping[str, DurationOption | None] | None = None
     idle: DurationOption | None = None
     idle_follows: IdleFollows = "clock"
     key: str | Iterable[str] = ()
@@ -306,7 +317,7 @@ class Source:
                 "files that cannot be read would be deleted with those that were read",
                 hint='give archive= instead of delete=True, or on_bad_file="fail"',
             )
-        for option in ("delay", "skew_guard", "idle"):
+        for option in ("delay", "skew_guard", "age_guard", "idle"):
             value = getattr(self, option)
             by_name = isinstance(value, Mapping) and option != "idle"
             value = {name: duration_given(limit) for name, limit in value.items()} if by_name else duration_given(value)
@@ -360,8 +371,8 @@ class Source:
                     "TG401", f"{stream.name}: rows are never behind the time of their arrival", hint="leave delay out"
                 )
             per_attribute = dict.fromkeys(brought, self.delay)
-        guards = self.skew_guard if isinstance(self.skew_guard, Mapping) else {}
-        for name in (*per_attribute, *columns, *guards):
+        guards = [guard for guard in (self.skew_guard, self.age_guard) if isinstance(guard, Mapping)]
+        for name in (*per_attribute, *columns, *(name for guard in guards for name in guard)):
             if name not in stream.progress:
                 raise QueryError(
                     "TG401",
@@ -372,15 +383,17 @@ class Source:
                 raise QueryError(
                     "TG401",
                     f"{stream.name}.{name} is the time of arrival: the clock alone gives and moves it",
-                    hint="give delay, progress column and skew guard for the other attributes only",
+                    hint="give delay, progress column and guards for the other attributes only",
                 )
         delays = {name: _delay_ticks(stream, name, value) for name, value in per_attribute.items()}
-        guarded = {name: self._guard(stream, name) for name in brought}
+        skews = {name: self._skew(stream, name) for name in brought}
+        ages = {name: self._age(stream, name) for name in brought}
         return SourceOptions(
             delays,
             dict(columns),
             self.policy,
-            {name: guard for name, guard in guarded.items() if guard is not None},
+            {name: guard for name, guard in skews.items() if guard is not None},
+            {name: guard for name, guard in ages.items() if guard is not None},
             self._idle(stream),
             self.idle_follows,
             self._key(stream, brought),
@@ -406,20 +419,15 @@ class Source:
             )
         return tuple(a for a in stream.progress if a != name)
 
-    def _guard(self, stream: StreamDef, name: str) -> int | None:
+    def _skew(self, stream: StreamDef, name: str) -> int | None:
         asked = self.skew_guard.get(name, "auto") if isinstance(self.skew_guard, Mapping) else self.skew_guard
-        clockless = stream.schema[name].type.kind is Kind.BIGINT
-        if asked is None:
-            return None
         if asked == "auto":
-            return None if clockless or self.is_complete else SKEW_GUARD
-        if clockless:
-            raise QueryError(
-                "TG401",
-                f"{stream.name}.{name}: integers have no clock to be ahead of",
-                hint="give skew_guard for timestamps and dates only",
-            )
-        return duration_ticks(asked)
+            return None if stream.schema[name].type.kind is Kind.BIGINT or self.is_complete else SKEW_GUARD
+        return _guard_ticks(stream, name, "skew_guard", asked)
+
+    def _age(self, stream: StreamDef, name: str) -> int | None:
+        asked = self.age_guard.get(name) if isinstance(self.age_guard, Mapping) else self.age_guard
+        return _guard_ticks(stream, name, "age_guard", asked)
 
     def _key(self, stream: StreamDef, brought: tuple[str, ...]) -> tuple[str, ...]:
         key = _names(self.key)
@@ -467,6 +475,19 @@ class Source:
         return idle
 
 
+def _guard_ticks(stream: StreamDef, name: str, option: str, asked: DurationOption | None) -> int | None:
+    """How far from the clock an instant may be; `QueryError` TG401 for integers, which have no clock."""
+    if asked is None:
+        return None
+    if stream.schema[name].type.kind is Kind.BIGINT:
+        raise QueryError(
+            "TG401",
+            f"{stream.name}.{name}: integers have no clock to be {'ahead of' if option == 'skew_guard' else 'behind'}",
+            hint=f"give {option} for timestamps and dates only",
+        )
+    return duration_ticks(asked)
+
+
 def _names(given: Any) -> tuple[str, ...]:
     """One name or several; `QueryError` TG401 for what is none."""
     several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
@@ -492,7 +513,7 @@ def _check_duration(option: str, value: object) -> None:
             hint=f'give one, {option}="5m", or one by attribute: {option}={{"time": "5m"}}',
         )
     if isinstance(value, bool) or not isinstance(value, dt.timedelta | str | (int if option == "delay" else str)):
-        without = ", or None for no limit" if option == "skew_guard" else ""
+        without = ", or None for no limit" if option in GUARDS else ""
         raise QueryError(
             "TG401", f"{option}={shown(value)} is no duration", hint=f'give one such as {option}="10m"{without}'
         )
@@ -661,6 +682,7 @@ class SourceKeywords(TypedDict, total=False):
     policy: Policy
     bounded: bool
     skew_guard: DurationOption | Mapping[str, DurationOption | None] | None
+    age_guard: DurationOption | Mapping[str, DurationOption | None] | None
     idle: DurationOption | None
     idle_follows: IdleFollows
     key: str | Iterable[str]
@@ -679,6 +701,7 @@ def source(
     policy: Policy = "quarantine",
     bounded: bool = False,
     skew_guard: DurationOption | Mapping[str, DurationOption | None] | None = "auto",
+    age_guard: DurationOption | Mapping[str, DurationOption | None] | None = None,
     idle: DurationOption | None = None,
     idle_follows: IdleFollows = "clock",
     key: str | Iterable[str] = (),
@@ -702,6 +725,7 @@ def source(
         policy,
         bounded,
         skew_guard,
+        age_guard,
         idle,
         idle_follows,
         key,

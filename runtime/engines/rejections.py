@@ -66,6 +66,8 @@ MENDS: Final = {
     "null": (
         "instants on which a stream progresses, and what is declared `not null`, cannot be missing: correct the rows"
     ),
+    "old": "these rows are further behind the clock than the source's age_guard= says: correct the clocks of what "
+    'sends them, or for recorded events give the source age_guard=None (in TOML age_guard = "none")',
     "out of range": _TYPES,
     "overflow": "such sums are NULL: sum doubles instead, or fewer rows",
     "tie": (

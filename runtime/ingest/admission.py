@@ -1,5 +1,5 @@
-"""Which rows of a stream are accepted, and what rows say of progress: admission, by relations, lateness and the skew
-guard.
+"""Which rows of a stream are accepted, and what rows say of progress: admission, by relations, lateness and the guards
+of the clock.
 
 The `Intake` of a stream says by what; `batch/admission.py` makes it for each batch.
 """
@@ -31,6 +31,7 @@ from tidegate.runtime.state.segments import Segment
 LATE = "late"
 RELATION = "relation"
 AHEAD = "ahead"
+OLD = "old"
 UNEVALUABLE = "unevaluable"
 
 #: Columns beside a row's own: its place in the arrival, why it is rejected, and the attribute that says so.
@@ -45,11 +46,12 @@ class Intake:
     """What admission of one stream's rows needs in one batch; plain data, so that workers can have it.
 
     `progress` holds b of every progressing attribute before the batch; `filters` the keep condition per buffer;
-    `limits` the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `remembered`
-    the accepted rows of the buffer `memory` that others must not repeat; `arrival` is the instant at which the batch
-    receives rows. `joining`: events may be joined into event runs where the stream's delay says which of them are
-    final. `terms` are the row-wise parts of the queries that hold terms which can fail on a row. `beginnings` and the
-    segments `begun` are what is known of beginnings of intervals, of a stream that tells them.
+    `limits` the greatest instant that is not ahead, of the progressing attributes that have a skew guard; `floors` the
+    least that is not old, of those that have an age guard; `remembered` the accepted rows of the buffer `memory` that
+    others must not repeat; `arrival` is the instant at which the batch receives rows. `joining`: events may be joined
+    into event runs where the stream's delay says which of them are final. `terms` are the row-wise parts of the queries
+    that hold terms which can fail on a row. `beginnings` and the segments `begun` are what is known of beginnings of
+    intervals, of a stream that tells them.
     """
 
     stream: StreamDef
@@ -57,6 +59,7 @@ class Intake:
     buffers: tuple[Buffer, ...]
     filters: Mapping[str, Term]
     limits: Mapping[str, int] = field(default_factory=dict)
+    floors: Mapping[str, int] = field(default_factory=dict)
     memory: Buffer | None = None
     remembered: tuple[Segment, ...] = ()
     arrival: int = 0
@@ -74,15 +77,17 @@ class Intake:
 def admit_beginnings(rows: pl.DataFrame, intake: Intake) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Accepted beginnings of intervals, and the places of rejected ones with reason and attribute.
 
-    One comes at its start: it is late where ends of that instant would be, and ahead likewise.
+    One comes at its start: it is old, late or ahead where ends of that instant would be.
     """
     assert intake.beginnings is not None
     begins = intake.beginnings.begins
-    b, limit = intake.progress[begins.end], intake.limits.get(begins.end)
+    b, limit, floor = intake.progress[begins.end], intake.limits.get(begins.end), intake.floors.get(begins.end)
     start = pl.col(begins.start)
+    old = pl.lit(value=False) if floor is None else start < floor
     late = pl.lit(b == INF) if isinstance(b, float) else start <= b
     ahead = pl.lit(value=False) if limit is None else start > limit
-    reason = pl.when(late).then(pl.lit(LATE)).when(ahead).then(pl.lit(AHEAD)).otherwise(pl.lit(None, pl.String))
+    known = pl.when(old).then(pl.lit(OLD)).when(late).then(pl.lit(LATE)).when(ahead).then(pl.lit(AHEAD))
+    reason = known.otherwise(pl.lit(None, pl.String))
     judged = rows.with_columns(reason.alias(REASON), pl.lit(begins.start).alias(ATTRIBUTE))
     fine = pl.col(REASON).is_null()
     refused = judged.filter(~fine).select(POSITION, REASON, ATTRIBUTE)
@@ -92,14 +97,17 @@ def admit_beginnings(rows: pl.DataFrame, intake: Intake) -> tuple[pl.DataFrame, 
 def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Accepted rows, and the places of rejected ones with reason and attribute.
 
-    A row is late iff some progressing attribute is at or below b (rule on passing), and ahead iff one, or what it says
-    of progress, is beyond the skew guard. A row that breaks a declared relation of its stream would make the analysis
-    wrong, so it is rejected as `relation`. The first of relation, late and ahead that applies counts.
+    A row is late iff some progressing attribute is at or below b (rule on passing), ahead iff one, or what it says of
+    progress, is beyond the skew guard, and old iff one is behind the age guard: that everything up to long ago has
+    arrived is true of any row. A row that breaks a declared relation of its stream would make the analysis wrong, so it
+    is rejected as `relation`. The first of relation, old, late and ahead that applies counts: whether a row is old does
+    not depend on what came before it.
     """
     tests: list[tuple[str, str | None, pl.Expr]] = []
     if intake.stream.relations != TRUE:
         holds = compile_term(intake.stream.relations, intake.stream.schema)
         tests.append((RELATION, None, ~holds.fill_null(False)))
+    tests += [(OLD, name, pl.col(name) < floor) for name, floor in intake.floors.items()]
     tests += [
         (LATE, name, pl.lit(True) if isinstance(b, float) else pl.col(name) <= b)
         for name, b in intake.progress.items()
@@ -126,11 +134,12 @@ def admit(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str
 
 
 def _plainly_fine(rows: pl.DataFrame, intake: Intake, progress_columns: Mapping[str, str]) -> bool:
-    """Whether least and greatest instants show that no row is late or ahead, as in most batches."""
+    """Whether least and greatest instants show that no row is old, late or ahead, as in most batches."""
     if intake.stream.relations != TRUE or progress_columns:
         return False
-    late = any(_least(rows, name) <= b for name, b in intake.progress.items())
-    return not late and all(_greatest(rows, name) <= limit for name, limit in intake.limits.items())
+    early = any(_least(rows, name) <= b for name, b in intake.progress.items())
+    early = early or any(_least(rows, name) < floor for name, floor in intake.floors.items())
+    return not early and all(_greatest(rows, name) <= limit for name, limit in intake.limits.items())
 
 
 def _least(rows: pl.DataFrame, name: str) -> Extended:

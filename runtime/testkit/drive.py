@@ -582,9 +582,10 @@ def drive(
     """Drive a program embedded, or on Spark where a session is given.
 
     `sources` says per stream what is promised of its rows (`tg.source(None, delay="10m")`). `clock` is where the clock
-    stands at first; without one no row is ever ahead. `directory` holds the checkpoint; by default it is in memory, on
-    Spark in a temporary directory. `driver_bytes=0` makes Spark evaluate even the smallest increment, with
-    `shard_bytes=0` as DataFrames. `QueryError` TG114 for what is no program, TG401 for a source with rows of its own.
+    stands at first; without one no row is ever ahead, and all are old of a source with an `age_guard`. `directory`
+    holds the checkpoint; by default it is in memory, on Spark in a temporary directory. `driver_bytes=0` makes Spark
+    evaluate even the smallest increment, with `shard_bytes=0` as DataFrames. `QueryError` TG114 for what is no program,
+    TG401 for a source with rows of its own.
 
     Examples:
         >>> from tidegate import testing

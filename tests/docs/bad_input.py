@@ -253,6 +253,7 @@ JSON_FINE = (
     ' "day": "2026-03-02"}'
 )
 UPTO = tg.source(None, progress_columns={"t": "upto"})
+AGED = tg.source(None, age_guard="30d")
 
 CASES: dict[str, Case] = {
     # values
@@ -310,6 +311,7 @@ CASES: dict[str, Case] = {
     "a row that breaks a declared relation": value(began=NOON + dt.timedelta(seconds=1)),
     "a row at or below progress": late,
     "a row further behind than the delay": behind,
+    "a row too far behind the clock": pushed([FINE | {"t": "1970-01-01", "began": "1970-01-01"}], AGED),
     "a row too far ahead": value(t=NOON + dt.timedelta(hours=1, microseconds=1)),
     "a row for which a term of a query has no value": divided(),
     'the same under `on_error="fail"`': divided(tg.source(None, on_error="fail")),

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 START = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
 MINUTE = dt.timedelta(minutes=1)
-DELAY, GUARD = 5, 20
+DELAY, GUARD, AGE = 5, 20, 60
 S = tg.stream("S", "k bigint, t timestamp, began timestamp, v bigint", progress="t", relations=lambda s: s.began <= s.t)
 MALFORMED = {"unparseable", "wrong type", "out of range", "inexact"}
-REASONS = MALFORMED | {"null", "relation", "late", "ahead", "duplicate", "conflict"}
+REASONS = MALFORMED | {"null", "relation", "old", "late", "ahead", "duplicate", "conflict"}
 
 Row = dict[str, Any]
 
@@ -44,6 +44,7 @@ def source(*, keyed: bool) -> Source:
         None,
         delay=f"{DELAY}m",
         skew_guard=f"{GUARD}m",
+        age_guard=f"{AGE}m",
         progress_columns={"t": "upto"},
         key=("k", "t") if keyed else (),
     )
@@ -60,10 +61,10 @@ class Judge:
     counts: Counter[str] = field(default_factory=Counter)
 
     def batch(self, rows: list[Row], clock: dt.datetime) -> None:
-        limit = clock + GUARD * MINUTE
+        limit, floor = clock + GUARD * MINUTE, clock - AGE * MINUTE
         reached = [self.progress] if self.progress is not None else []
         for row in rows:
-            fate = self.fate(row, limit)
+            fate = self.fate(row, limit, floor)
             self.counts[fate] += 1
             if fate == "accepted":
                 reached.append(row["t"] - DELAY * MINUTE - dt.timedelta(microseconds=1))
@@ -71,7 +72,7 @@ class Judge:
                 reached.append(row["upto"])
         self.progress = max(reached, default=None)
 
-    def fate(self, row: Row, limit: dt.datetime) -> str:
+    def fate(self, row: Row, limit: dt.datetime, floor: dt.datetime) -> str:
         upto = row["upto"]
         if all(row[name] is None for name in S.schema) and isinstance(upto, dt.datetime):
             return "ahead" if upto > limit else "punctuation"
@@ -80,6 +81,8 @@ class Judge:
                 return reason
         if row["began"] > row["t"]:
             return "relation"
+        if row["t"] < floor:
+            return "old"
         if self.progress is not None and row["t"] <= self.progress:
             return "late"
         if row["t"] > limit or (upto is not None and upto > limit):
@@ -119,7 +122,8 @@ def alike(counts: Counter[str], as_text: bool) -> Counter[str]:
 
 def random_row(rng: random.Random, now: int) -> Row:
     """A row around minute `now`, its instants on the edges of delay and guard, at times something else."""
-    minute = now + rng.choice((0, 0, 0, 0, 1, 2, -1, -DELAY, -DELAY, -DELAY - 1, -2 * DELAY, GUARD, GUARD, GUARD + 1))
+    near = (0, 0, 0, 0, 1, 2, -1, -DELAY, -DELAY, -DELAY - 1, -2 * DELAY, GUARD, GUARD, GUARD + 1)
+    minute = now + rng.choice((*near, -AGE, -AGE - 1))
     edge = dt.timedelta(microseconds=rng.choice((0, 0, 0, 0, 1, -1)))
     t = START + minute * MINUTE + edge
     row: Row = {"k": rng.choice((1, 2, None)), "t": t, "began": t - rng.choice((0, 0, 1)) * MINUTE}
@@ -133,7 +137,7 @@ def random_row(rng: random.Random, now: int) -> Row:
             row[rng.choice(("k", "v"))] = rng.choice(("many", 1.5, 2**70, True))
         case 4:
             row = dict.fromkeys(row)
-            row["upto"] = START + (now + rng.choice((-DELAY, -DELAY - 1, -DELAY, GUARD + 1))) * MINUTE
+            row["upto"] = START + (now + rng.choice((-DELAY, -DELAY - 1, -DELAY, -AGE - 1, GUARD + 1))) * MINUTE
         case 5:
             row["upto"] = rng.choice(("soon", START + (now - DELAY) * MINUTE, START + (now + GUARD + 1) * MINUTE))
         case 6:

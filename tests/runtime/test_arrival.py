@@ -275,6 +275,7 @@ def test_why_says_that_the_clock_moves_it() -> None:
         ({"arrival": "received", "delay": {"received": "1m"}}, "the clock alone gives and moves it"),
         ({"arrival": "received", "progress_columns": {"received": "upto"}}, "the clock alone gives and moves it"),
         ({"arrival": "received", "skew_guard": {"received": "1m"}}, "the clock alone gives and moves it"),
+        ({"arrival": "received", "age_guard": {"received": "1m"}}, "the clock alone gives and moves it"),
         ({"arrival": "received", "key": ("area", "received", "time")}, "arrives at another time"),
         ({"arrival": "received", "key": ("area",)}, "add time or n to the key"),
     ],

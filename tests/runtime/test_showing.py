@@ -109,6 +109,7 @@ def test_a_source_is_shown_as_it_is_written(tmp_path: Path) -> None:
         (tg.source({"n": [1, 2]}), "tg.source(<dict>)"),
         (tg.source(pa.table({"n": [1, 2]})), "tg.source(<pyarrow.Table of 2 rows>)"),
         (tg.parquet("/in", delay="10m", skew_guard=None), "tg.parquet('/in', delay='10m', skew_guard=None)"),
+        (tg.json("/in", age_guard="30d", idle="5m"), "tg.json('/in', age_guard='30d', idle='5m')"),
         (tg.csv("/in/*.csv", per_batch=3, bounded=True), "tg.csv('/in/*.csv', per_batch=3, bounded=True)"),
         (tg.json("/in/**/*.json", archive="/read"), "tg.json('/in', archive='/read', pattern='*.json')"),
     ]:

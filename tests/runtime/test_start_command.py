@@ -398,6 +398,10 @@ def test_looks_without_anything_new_are_no_batches(place: Path, monkeypatch: pyt
             'checkpoint = "x"\n[sources.E]\nparquet = "in"\nskew_guard = false',
             'skew_guard = "10m", or "none" for no limit',
         ),
+        (
+            'checkpoint = "x"\n[sources.E]\nparquet = "in"\nage_guard = false',
+            'age_guard = "10m", or "none" for no limit',
+        ),
     ],
 )
 def test_settings_that_say_something_else_are_told(
@@ -521,6 +525,21 @@ def test_toml_can_switch_the_skew_guard_off(place: Path, guard: str, capsys: pyt
         assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 0
     assert "2 rejected: 2 ahead" in capsys.readouterr().err
     changed = SETTINGS.replace('"state"', '"other"').replace("[sinks", f"skew_guard = {guard}\n\n[sinks")
+    (place / "run.toml").write_text(changed)
+    assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 0
+    assert results(place) == [7]
+
+
+@pytest.mark.parametrize("guard", ['"none"', '{t = "none"}'])
+def test_toml_has_the_age_guard(place: Path, guard: str, capsys: pytest.CaptureFixture[str]) -> None:
+    times = ["1970-01-01T01:00Z", "1970-01-01T02:00Z"]
+    pl.DataFrame({"n": [7, 8], "t": times}).write_parquet(place / "in" / "1.parquet")
+    (place / "run.toml").write_text(SETTINGS.replace("[sinks", 'age_guard = "30d"\n\n[sinks'))
+    said = r'TG430 all 2 rows of E in batch 1 were rejected: 2 old(?s:.*)give the source age_guard = "none"'
+    with pytest.warns(tg.RunWarning, match=said):
+        assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 0
+    assert "2 rejected: 2 old" in capsys.readouterr().err
+    changed = SETTINGS.replace('"state"', '"other"').replace("[sinks", f"age_guard = {guard}\n\n[sinks")
     (place / "run.toml").write_text(changed)
     assert main(["start", "plain.py", "--settings", "run.toml", "--once"]) == 0
     assert results(place) == [7]

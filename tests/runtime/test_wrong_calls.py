@@ -97,13 +97,14 @@ def matched(option: str) -> Callable[[Any], object]:
     return lambda value: tg.match(derived.A.before(derived.B), **{"within": "5s", option: value})
 
 
-SOURCE = ("delay", "progress_columns", "policy", "bounded", "skew_guard", "idle", "idle_follows", "key", "arrival")
+GUARDS = ("skew_guard", "age_guard")
+SOURCE = ("delay", "progress_columns", "policy", "bounded", *GUARDS, "idle", "idle_follows", "key", "arrival")
 SESSION = ("sources", "statics", "sinks", "collect_garbage", "clock", "on_batch", "purging", "schedule")
 DRIVE = ("sources", "statics", "clock", "collect_garbage", "driver_bytes", "schedule")
 CALLS: dict[str, Callable[[Any], object]] = {
     **{f"source({option}=)": with_source(events, option) for option in SOURCE},
     **{f"source({option}=), integers": with_source(ticks, option) for option in SOURCE},
-    **{f"source({option}=), dates": with_source(days, option) for option in ("delay", "skew_guard")},
+    **{f"source({option}=), dates": with_source(days, option) for option in ("delay", *GUARDS)},
     **{f"session({option}=)": stepped(option) for option in SESSION},
     **{f"schedule({option}=)": scheduled(option) for option in ("every", "priority", "budget")},
     **{f"drive({option}=)": driving(option) for option in DRIVE},

@@ -14,7 +14,7 @@ PATTERNS = "algebra/typed/pattern_search.py"
 
 GROUP = Group(
     "input",
-    ("tests/properties/test_why.py", "tests/properties/test_conservation.py"),
+    ("tests/properties/test_why.py", "tests/properties/test_conservation.py", "tests/runtime/test_age_guard.py"),
     (
         bug("lines of CSV end within quotes", GIVEN, "newlines_in_values=True", "newlines_in_values=False"),
         bug(
@@ -66,6 +66,40 @@ GROUP = Group(
             ADMISSION,
             "tests.append((AHEAD, name, pl.col(name) > limit))",
             "tests.append((AHEAD, name, pl.col(name) >= limit))",
+        ),
+        bug(
+            "exactly the guard behind is old",
+            ADMISSION,
+            "(OLD, name, pl.col(name) < floor)",
+            "(OLD, name, pl.col(name) <= floor)",
+        ),
+        bug(
+            "rows that are old are seen only beside others that are late",
+            ADMISSION,
+            "any(_least(rows, name) < floor for name, floor in intake.floors.items())",
+            "False",
+        ),
+        bug(
+            "what is late is late before it is old",
+            ADMISSION,
+            "    tests += [(OLD, name, pl.col(name) < floor) for name, floor in intake.floors.items()]\n"
+            "    tests += [\n"
+            "        (LATE, name, pl.lit(True) if isinstance(b, float) else pl.col(name) <= b)\n"
+            "        for name, b in intake.progress.items()\n"
+            "        if b != -INF\n"
+            "    ]\n",
+            "    tests += [\n"
+            "        (LATE, name, pl.lit(True) if isinstance(b, float) else pl.col(name) <= b)\n"
+            "        for name, b in intake.progress.items()\n"
+            "        if b != -INF\n"
+            "    ]\n"
+            "    tests += [(OLD, name, pl.col(name) < floor) for name, floor in intake.floors.items()]\n",
+        ),
+        bug(
+            "a day is old that the guard reaches into",
+            "runtime/connectors/sources.py",
+            "else microseconds // DAY",
+            "else -(-microseconds // DAY)",
         ),
         bug(
             "progress that is ahead counts",
