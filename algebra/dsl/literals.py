@@ -142,6 +142,14 @@ def _text(value: str, kind: Kind | None, shift: bool) -> Lit:
             raise QueryError(
                 "TG110", f"{shown(value)} is no date", hint='write ISO text such as "2013-01-31"'
             ) from None
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise QueryError(
+            "TG110",
+            f"half of a character is no text: {shown(value)}",
+            hint='read texts as UTF-8; errors="replace" writes \ufffd for what is none',
+        ) from None
     return Lit(value, STRING)
 
 

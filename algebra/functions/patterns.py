@@ -22,12 +22,16 @@ from tidegate.algebra.types import BIGINT, BOOLEAN, NULL, STRING, DataType, Kind
 # --- regular expressions ---------------------------------------------------------------------------------------------
 
 _CLASSES: Final = {"d": "0-9", "w": "0-9A-Za-z_", "s": r" \t\n\r\x0B\x0C"}
-_CONTROLS: Final = frozenset("nrt")
+_CONTROLS: Final = {"n": "\n", "r": "\r", "t": "\t"}
+_NUL: Final = r"\x00"
 _SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
 #: Larger repetitions would make programs of megabytes of Rust's patterns.
 _MOST_REPEATED: Final = 1000
 #: Steps of a pattern with its repetitions written out. Rust takes up to a kilobyte for one, and 10 megabytes for all.
 _MOST_STEPS: Final = 10_000
+#: Parentheses in each other, and groups. Rust takes 250 levels, of which one of these can need four.
+_MOST_DEPTH: Final = 50
+_MOST_GROUPS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text, self.place, self.groups = text, 0, 0
         self.steps = 0  # with repetitions written out
+        self.depth = 0
 
     def refused(self, why: str, hint: str = "") -> QueryError:
         marked = f"{self.text!r}, at character {self.place + 1}"
@@ -119,7 +124,7 @@ class _Reader:
                 return self._lazy(sign), least, most
         if self._next() != "{":
             return "", 1, 1
-        repetition = re.compile(r"\{(\d{1,4})(,(\d{0,4}))?\}").match(self.text, self.place)
+        repetition = re.compile(r"\{([0-9]{1,4})(,([0-9]{0,4}))?\}").match(self.text, self.place)
         if repetition is None:
             raise self.refused("{ begins no repetition", "write \\{ for the character")
         least = int(repetition[1])
@@ -142,9 +147,15 @@ class _Reader:
                 if self._next() == "?":
                     raise self.refused("(? begins a group that engines know differently", "there are (...) and (?:...)")
                 self.groups += 1
+            self.depth += 1
+            if self.depth > _MOST_DEPTH:
+                raise self.refused(f"parentheses are nested more than {_MOST_DEPTH} deep")
+            if self.groups > _MOST_GROUPS:
+                raise self.refused(f"it has more than {_MOST_GROUPS} groups", "(?:...) is none")
             inside, empty = self.alternatives(repeated=repeated)
             if not self._take(")"):
                 raise self.refused("a parenthesis is not closed")
+            self.depth -= 1
             return f"({'?:' if plain else ''}{inside})", empty
         if self._take("["):
             return self._set(), False
@@ -178,26 +189,28 @@ class _Reader:
         return literal(self._character())
 
     def _set(self) -> str:
-        parts = ["^" if self._take("^") else ""]
+        others = self._take("^")
+        parts = ["^" if others else ""]
         while not self._take("]"):
             if not self._next():
                 raise self.refused("a [ is not closed")
             if self._next() == "[":
                 raise self.refused("a [ inside of a [ ]", "write \\[ for the character")
-            if self._take("\\") and self._next() in _CLASSES:
+            escaped = self._take("\\")
+            if escaped and self._next() in _CLASSES:
                 parts.append(_CLASSES[self._character()])
                 continue
-            low = self._member(escaped=self.text[self.place - 1] == "\\")
+            low = self._member(escaped=escaped)
             if self._next() == "-" and self.text[self.place + 1 : self.place + 2] not in ("]", ""):
                 self.place += 1
                 high = self._member(escaped=self._take("\\"))
-                if high[-1] < low[-1]:
+                if _meant(high) < _meant(low):
                     raise self.refused("a range of characters from the later to the earlier")
                 low += "-" + high
             parts.append(low)
         if len(parts) == 1:
             raise self.refused("[ ] without a character")
-        self.steps += (sum(map(len, parts)) + 3) // 4
+        self.steps += sum(map(len, parts)) // (2 if others else 4) + 1
         return f"[{''.join(parts)}]"
 
     def _member(self, *, escaped: bool) -> str:
@@ -210,8 +223,15 @@ def _many(steps: int) -> str:
 
 def literal(character: str) -> str:
     """A character as itself in every dialect, in a set and outside."""
+    if character == "\0":
+        return _NUL
     plain = character.isalnum() or not character.isascii() or character in "_<> \n\t\r"
     return character if plain else "\\" + character
+
+
+def _meant(written: str) -> str:
+    """The character that a literal, or an escaped letter, stands for."""
+    return "\0" if written == _NUL else _CONTROLS.get(written[1:], written[-1])
 
 
 @lru_cache(1 << 10)

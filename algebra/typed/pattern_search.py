@@ -24,7 +24,7 @@ END: Final = "\0end"
 _BEGIN: Final = r"\A"
 #: Characters that Python's search may go back in, for a pattern with at most one choice.
 _SHORT: Final = 1_000
-_ATOM: Final = re.compile(r"\[\^?(?:\\.|[^\]\\])+\]|\\.|[^\\]", re.DOTALL)
+_ATOM: Final = re.compile(r"\[\^?(?:\\.|[^\]\\])+\]|\\x00|\\.|[^\\]", re.DOTALL)
 _REPETITION: Final = re.compile(r"([*+?]|\{(\d+)(,(\d*))?\})(\??)")
 
 #: Where the match and each group begin and end; None for groups that take no part.
@@ -132,7 +132,12 @@ class _Program:
             return _Step("go", to=(outside, inside) if lazy else (inside, outside))
 
         for _ in range(least):
+            again = len(self.steps)
             once()
+        if most is None and least:
+            end = len(self.steps) + 1
+            self.steps.append(_Step("go", to=(end, again) if lazy else (again, end)))
+            return
         if most is None:
             again = len(self.steps)
             self.steps.append(_Step("go"))

@@ -43,6 +43,10 @@ _FIRST_ROW = 2
 #: Bytes of CSV that Arrow takes apart at a time: at first, and at most.
 _CSV_BLOCK = 1 << 20
 _CSV_MOST = (1 << 31) - 1
+#: What Arrow says of a value that is no text, whatever the size of a block.
+_CONVERSION = "conversion error"
+#: Endings of names, and what Arrow calls the compression.
+_COMPRESSED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd", "lz4": "lz4"}
 _QUOTED = re.compile(rb'"[^"]*"')
 _LINE_END = re.compile(rb"[\r\n]")
 
@@ -296,7 +300,7 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
         block = _CSV_BLOCK
         while True:
             broken.clear()
-            with pa.input_stream(path) if only is None else pa.BufferReader(only + b"\n") as file:
+            with _content(path) if only is None else pa.BufferReader(only + b"\n") as file:
                 pieces = _WholeLineEnds(file)
                 try:
                     return csv.read_csv(
@@ -308,9 +312,9 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
                             column_types=types, strings_can_be_null=True, null_values=[""]
                         ),
                     )
-                except pa.ArrowInvalid:
+                except pa.ArrowInvalid as error:
                     # Perhaps only for a line, quoted line ends in it, that no block of this size holds.
-                    if pieces.read_bytes < block - 1 or block == _CSV_MOST:
+                    if pieces.read_bytes < block - 1 or block == _CSV_MOST or _CONVERSION in str(error):
                         raise
             block = min(16 * block, _CSV_MOST)
 
@@ -351,9 +355,14 @@ class _WholeLineEnds:
         return piece[: len(piece) - len(self.held)] or (self.read(size) if more else b"")
 
 
+def _content(path: str) -> pa.NativeFile:
+    """A file, or what is in it where its name ends as those of compressed files do."""
+    return pa.input_stream(path, compression=_COMPRESSED.get(path.rpartition(".")[2].lower()))
+
+
 def _only_line(path: str) -> bytes | None:
     """The one line of a file that has no more, perhaps without its end: Arrow calls such a header an empty file."""
-    with pa.input_stream(path) as file:
+    with _content(path) as file:
         begins: bytes = file.read(_CSV_BLOCK)
     text = begins.removeprefix(BOM_UTF8).strip(b"\r\n")
     return None if len(begins) == _CSV_BLOCK or _LINE_END.search(_QUOTED.sub(b"", text)) else text
@@ -363,21 +372,23 @@ def _check_closed(path: str, table: pa.Table) -> None:
     """`ArrowInvalid` for a file that ends within quotes: the reader takes all that follows them for one value, and
     says nothing.
 
-    The field in which it ends is the last one, so the file ends with a comma, a quote and the text of that field. (The
-    one column of a file without commas holds instants, which such a text is not.)
+    The field in which it ends is the last one, so the file ends with a comma, a quote and the text of that field; with
+    a line end instead of the comma where there is one column.
     """
     last = table.column(table.num_columns - 1)[-1].as_py() if table.num_rows else 0
-    if not isinstance(last, str | None):
+    if not isinstance(last, str | bytes | None):
         return
-    tail = b',"' + (last or "").replace('"', '""').encode()
-    if _ending(path, len(tail)) == tail:
+    text = last.encode() if isinstance(last, str) else last or b""
+    tail = b'"' + text.replace(b'"', b'""')
+    ending = _ending(path, len(tail) + 1)
+    if ending[1:] == tail and ending[:1] in ((b",",) if table.num_columns > 1 else (b"\n", b"\r")):
         raise pa.ArrowInvalid("its last field begins with a quote that none closes, so it may be cut off")
 
 
 def _ending(path: str, size: int) -> bytes:
     """The last bytes of a file, of a compressed one of its content."""
     ending = b""
-    with pa.input_stream(path) as file:
+    with _content(path) as file:
         if file.seekable():
             file.seek(max(file.size() - size, 0))
         while piece := file.read(max(size, _CSV_BLOCK)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
+from collections.abc import Callable
 
 import polars as pl
 import pytest
@@ -80,7 +81,7 @@ def test_no_text_takes_long(pattern: str, text: str) -> None:
     [
         ("(?:a{1000}){1000}", 1_001_000),
         (".{1000}" * 11, 11_000),
-        ("[^é]{1000}" * 6, 12_000),
+        ("[^é]{1000}" * 4, 12_000),
         (r"(?:\W{101}){50}", 10_150),
     ],
     ids=["repetitions", "any", "set", "class"],
@@ -95,13 +96,16 @@ def test_a_pattern_of_many_steps_is_refused(pattern: str, steps: int) -> None:
     "pattern",
     [
         ".{1000}" * 9 + "a{990}",
-        "[^é]{1000}" * 4,
+        "[^é]{1000}" * 3,
         r"(?:\W{1000}){4}\W{980}\D{10}\S{5}",
         "(?:a{1000}){9}",
-        "[^" + "".join(chr(0x400 + 997 * n) for n in range(20)) + "]{1000}",
+        "[^" + "".join(chr(0x400 + 997 * n) for n in range(20)) + "]{800}",
         "[à日😀]{1000}" * 4,
+        ("[^" + "".join(chr(0x10000 + 3001 * n) for n in range(3)) + "]{833}") * 3,
+        "(?:[^" + "".join(chr(0x10000 + 3001 * n) for n in range(64)) + "]{146}){2}",
+        "(?:b" * 49 + "(?:a|[^c]d)?" + "|c[de])?" * 49 + "z",
     ],
-    ids=["any", "set", "classes", "repetitions", "a large set", "a set of few"],
+    ids=["any", "set", "classes", "repetitions", "a large set", "a set of few", "far", "many far", "deep"],
 )
 def test_what_is_allowed_rust_compiles(pattern: str) -> None:
     rows = pl.DataFrame({"txt": ["x"]})
@@ -134,3 +138,65 @@ def test_the_functions_that_take_patterns() -> None:
     assert replace("aab ab b", "a+b", "$1") == "$1 $1 b"
     assert replace("aaa", "a", "") == ""
     assert replace("b", "a", "c") == "b"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("(?:b" * 51 + ")" * 51, "parentheses are nested more than 50 deep"),
+        ("(?:" * 5_000 + "b" + ")" * 5_000, "parentheses are nested more than 50 deep"),
+        ("(a?)" * 101, "it has more than 100 groups"),
+        ("a{٣}", "{ begins no repetition"),
+        ("[a-\\n]", "a range of characters from the later to the earlier"),
+        (r"[\n-\t]", "a range of characters from the later to the earlier"),
+    ],
+    ids=["deep", "very deep", "groups", "digits", "to a letter", "letters"],
+)
+def test_what_others_do_not_take_is_refused(pattern: str, why: str) -> None:
+    with pytest.raises(QueryError, match=f"TG134 no regular expression: {re.escape(why)}"):
+        read_pattern(pattern)
+
+
+def test_repetitions_of_repetitions_have_as_many_steps_as_letters() -> None:
+    """A loop goes back to what it repeats, so nested ones do not multiply."""
+    pattern = "a"
+    for _ in range(40):
+        pattern = f"(?:{pattern})+"
+    assert search(read_pattern(pattern).text, "baa") == (1, 3)
+    assert search(read_pattern(f"{pattern}b").text, "a" * 1_001) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "in_it", "others"),
+    [
+        (r"[\\n]", "\\n", "\na"),
+        (r"[C:\\r]", "C:\\r", "\ra"),
+        (r"[\\a]", "\\a", "\nb"),
+        (r"[\t-\r]", "\t\n\r", "\\tr "),
+        ("[\0-\2]", "\0\1\2", "\3x0"),
+        ("\0", "\0", "x0"),
+    ],
+    ids=["a backslash", "paths", "a letter", "controls", "from NUL on", "NUL"],
+)
+def test_a_set_has_the_same_characters_everywhere(pattern: str, in_it: str, others: str) -> None:
+    read = read_pattern(pattern)
+    found = pl.DataFrame({"txt": [*in_it, *others]}).select(pl.col("txt").str.contains(read.for_others()))
+    assert found.get_column("txt").to_list() == [True] * len(in_it) + [False] * len(others)
+    assert [search(read.text, text) is not None for text in (*in_it, *others)] == found.get_column("txt").to_list()
+
+
+def test_nul_and_the_end_of_the_text_are_two_things() -> None:
+    for read in (read_pattern("\0end"), like_pattern("\0end")):
+        assert search(read.text, "\0end") is not None
+        assert search(read.text, "\0en") is None
+        texts = pl.DataFrame({"txt": ["\0end", "\0", ""]})
+        assert texts.select(pl.col("txt").str.contains(read.for_others()))["txt"].to_list() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "build", [lambda x: x == "\ud800", lambda x: x.like("\ud800%"), lambda x: x.regexp_like("\ud800")]
+)
+def test_half_of_a_character_is_no_text(build: Callable[[tg.Expression], tg.Expression]) -> None:
+    relation = tg.stream("S", "txt string, t bigint", progress="t")
+    with pytest.raises(QueryError, match="TG110 half of a character is no text"):
+        relation.where(build(relation.txt))

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from pyarrow import csv
 
 import tidegate as tg
 from tidegate.runtime.ingest import inputs
@@ -126,6 +127,51 @@ def test_a_file_that_ends_within_quotes_is_cut_off_wherever_that_is(
             (tmp_path / name).write_bytes(text)
             with pytest.raises(tg.QueryError, match=r"TG412.*begins with a quote that none closes"):
                 tg.program(Out=schema).run({"S": tg.csv(tmp_path / name)})
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+@pytest.mark.parametrize(
+    "last", ['"b', '"b\nc', '"b\nc\n', '"', '"b ""c"" d'], ids=["text", "lines", "a line end", "nothing", "quotes"]
+)
+def test_a_file_of_one_column_may_be_cut_off(tmp_path: Path, end: str, last: str) -> None:
+    words = tg.stream("S", "txt string, received timestamp", progress="received")
+    source = tg.csv(tmp_path, arrival="received", pattern="*.csv")
+    (tmp_path / "in.csv").write_bytes(end.join(["txt", "a", last]).encode())
+    with pytest.raises(tg.QueryError, match=r"TG412.*begins with a quote that none closes"):
+        tg.program(Out=words).run({"S": source})
+    (tmp_path / "in.csv").write_bytes(end.join(["txt", "a", f'{last}"', ""]).encode())
+    counts = tg.program(Out=words).run({"S": source}).counts["S"]
+    assert (counts.rows_in, counts.accepted) == (2, 2)
+
+
+def test_a_file_may_be_cut_off_within_a_column_that_nobody_reads(tmp_path: Path) -> None:
+    """Also where that is no text."""
+    (tmp_path / "in.csv").write_bytes(b'id,txt,t,more\n1,a,1,\xff\n2,a,2,"b\n3,c,3,d\n')
+    with pytest.raises(tg.QueryError, match=r"TG412.*begins with a quote that none closes"):
+        read(tmp_path / "in.csv")
+
+
+def test_a_value_that_is_no_text_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Larger blocks would make no text of it, and take memory."""
+    monkeypatch.setattr(inputs, "_CSV_BLOCK", 1 << 10)
+    asked: list[int] = []
+    options = csv.ReadOptions
+
+    def noted(*, use_threads: bool, block_size: int) -> csv.ReadOptions:
+        asked.append(block_size)
+        return options(use_threads=use_threads, block_size=block_size)
+
+    monkeypatch.setattr(csv, "ReadOptions", noted)
+    (tmp_path / "in.csv").write_bytes(b"id,txt,t\n" + b"1,x,1\n" * 1000 + b"2,\xff,2\n")
+    with pytest.raises(tg.QueryError, match=r"TG412(?s:.)*invalid UTF8"):
+        read(tmp_path / "in.csv")
+    assert asked == [1 << 10]
+
+
+@pytest.mark.parametrize("ending", ["gz", "GZ", "Gz"])
+def test_endings_of_compressed_files_may_be_capital(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"in.csv.{ending}").write_bytes(gzip.compress(b"id,txt,t\n1,a,2\n"))
+    assert read(tmp_path / f"in.csv.{ending}")[1] == [{"id": 1, "txt": "a", "t": 2}]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 100_000])

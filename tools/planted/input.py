@@ -20,14 +20,14 @@ GROUP = Group(
         bug(
             "values of CSV are as short as what is read at once",
             GIVEN,
-            "if pieces.read_bytes < block - 1 or block == _CSV_MOST:",
+            "if pieces.read_bytes < block - 1 or block == _CSV_MOST or _CONVERSION in str(error):",
             "if True:",
         ),
         bug(
             "a header whose line has no end is no CSV",
             GIVEN,
-            "pa.input_stream(path) if only is None else",
-            "pa.input_stream(path) if True else",
+            "_content(path) if only is None else",
+            "_content(path) if True else",
         ),
         bug(
             "pieces of CSV end between the two bytes of a line end",
@@ -38,7 +38,7 @@ GROUP = Group(
         bug(
             "the end of a compressed file is that of its bytes",
             GIVEN,
-            "    with pa.input_stream(path) as file:\n        if file.seekable():",
+            "    with _content(path) as file:\n        if file.seekable():",
             "    with pa.input_stream(path, compression=None) as file:\n        if file.seekable():",
         ),
         bug("quoted line ends are those of a header", GIVEN, '_QUOTED.sub(b"", text)', "text"),
@@ -48,6 +48,25 @@ GROUP = Group(
             "if own is not None and program.choices <= 1 and len(text) <= _SHORT:",
             "if own is not None:",
             loops=True,
+        ),
+        bug(
+            "a value that is no text is looked at in larger and larger blocks",
+            GIVEN,
+            " or _CONVERSION in str(error)",
+            "",
+        ),
+        bug("a file of one column is whole", GIVEN, "if table.num_columns > 1 else", "if True else"),
+        bug(
+            "a set that leaves out characters is as small as one that has them",
+            "algebra/functions/patterns.py",
+            "(2 if others else 4)",
+            "4",
+        ),
+        bug(
+            "a backslash that stands for itself makes a letter of the next one",
+            "algebra/functions/patterns.py",
+            "low = self._member(escaped=escaped)",
+            'low = self._member(escaped=self.text[self.place - 1] == "\\\\")',
         ),
         bug(
             "repetitions of repetitions add up",
