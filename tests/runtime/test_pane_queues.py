@@ -11,7 +11,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.nodes import Group
-from tidegate.runtime.eval.aggregates.pairs import gathered, merged_pairs, remaining, running
+from tidegate.runtime.eval.aggregates.pairs import gathered, merged_pairs, remaining, running, running_doubles
 from tidegate.runtime.eval.aggregates.partials import final, merge, partial
 from tidegate.runtime.ordered import row_arrays
 from tidegate.runtime.ordered.row_arrays import PARTITION
@@ -193,3 +193,37 @@ def test_sums_of_doubles_keep_what_they_lose() -> None:
     place = np.arange(4)
     assert final(node, running(node, parts, place))["total"].to_list() == [1e16, 1e16, 1e16 + 2, 2.0]
     assert final(node, merged_pairs(node, running(node, parts, place)[2:3], parts[3:4]))["total"].to_list() == [2.0]
+    merged = parts[:1]
+    for at in place[1:]:
+        merged = merged_pairs(node, merged, parts[at : at + 1])
+    assert final(node, merged)["total"].to_list() == [2.0]
+
+
+def test_sums_run_through_segments_of_any_length() -> None:
+    lengths = (1, 2, 3, 7, 8, 20)
+    place = np.concatenate([np.arange(length) for length in lengths])
+    values = np.random.default_rng(1).integers(-100, 100, len(place)).astype(np.float64)
+    sums, lost = running_doubles(values, np.zeros(len(place)), place)
+    segments = np.split(values, np.cumsum(lengths)[:-1])
+    assert sums.tolist() == np.concatenate([np.cumsum(segment) for segment in segments]).tolist()
+    assert not lost.any()
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_doubles_of_all_kinds_are_ordered(name: str, ahead: bool) -> None:
+    """NaN behind all others, -0.0 equal to 0.0, NULL none."""
+    node = S.group_by("k", "t").agg(best=getattr(tg, name)(S.x))._node
+    assert isinstance(node, Group)
+    doubles = [None, 2.5, -1.5, -0.0, 0.0, float("inf"), float("-inf"), float("nan"), -3.0, None, 1.0]
+    rows = pl.DataFrame({"k": [1] * len(doubles), "t": range(len(doubles)), "x": doubles}).select(
+        *(pl.col(name) if name in "ktx" else pl.lit(None).alias(name) for name in S.schema.names)
+    )
+    parts = partial(node, rows).sort("t")
+    place = np.arange(len(doubles))
+    made = final(node, remaining(node, parts, place[::-1]) if ahead else running(node, parts, place))["best"].to_list()
+    for at, found in enumerate(made):
+        its = pl.DataFrame({"x": doubles[at:] if ahead else doubles[: at + 1]}, schema={"x": pl.Float64})
+        ordered = its.drop_nulls().sort("x", descending=name == "max")["x"]
+        best = ordered[0] if len(ordered) else None
+        assert found == best or (found != found and best != best), at

@@ -12,6 +12,7 @@ PHASES = "runtime/ordered/windows/phases.py"
 LIFTING = "runtime/ordered/windows/lifting.py"
 QUEUES = "runtime/ordered/windows/queues.py"
 PAIRS = "runtime/eval/aggregates/pairs.py"
+RUNNING = "runtime/kernels/partitions/running.py"
 CALENDAR = "algebra/ordered/windows/calendar.py"
 CUTS = "runtime/ordered/windows/rows/cuts.py"
 ROWS = "runtime/ordered/windows/rows/operator.py"
@@ -218,7 +219,31 @@ GROUP = Group(
             "return rows[by_partition(of, by_pane, int(of.max()) + 1)]",
             "return rows[by_partition(of, np.arange(len(pane)), int(of.max()) + 1)]",
         ),
-        bug("of two panes the second is the better one", PAIRS, "best[worse] = worse - 1", "best[worse] = worse"),
+        bug(
+            "running sums of doubles forget what they lost",
+            RUNNING,
+            "(high[i] - part) + (lost + low[i])",
+            "(high[i] - part)",
+        ),
+        bug("what is best so far is the last one", RUNNING, "if there[i] and (best < 0 or", "if there[i] and (True or"),
+        bug(
+            "a block goes on where another one begins",
+            RUNNING,
+            "if place[i] == 0:\n            best = -1",
+            "if False:\n            best = -1",
+        ),
+        bug(
+            "the greatest value so far is the least",
+            PAIRS,
+            "~ranks[0] if state.form in (Form.GREATEST, Form.LATEST) else",
+            "ranks[0] if True else",
+        ),
+        bug(
+            "doubles that are negative are ordered by their bits",
+            PAIRS,
+            "np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)",
+            "bits",
+        ),
         bug(
             "every other row of a block has nothing before it",
             PAIRS,

@@ -29,19 +29,20 @@ def merged_pairs(group: Group, first: pl.DataFrame, second: pl.DataFrame) -> pl.
 
 def running(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame:
     """Each row with the partial results of its segment up to it; `place` is that of a row in its segment, from 0 on."""
-    require_partials(group)
-    if not place.any():
-        return rows
-    first = np.arange(len(place)) - place
-    return rows.with_columns(column for state in states(group) for column in _running(state, rows, first, place))
+    return _run(group, rows, place, back=False)
 
 
 def remaining(group: Group, rows: pl.DataFrame, place: Int64Array) -> pl.DataFrame:
     """Each row with the partial results of its segment from it on; `place` counts from the segment's end."""
+    return _run(group, rows, place, back=True)
+
+
+def _run(group: Group, rows: pl.DataFrame, place: Int64Array, *, back: bool) -> pl.DataFrame:
+    require_partials(group)
     if not place.any():
         return rows
-    back = np.arange(rows.height)[::-1]
-    return running(group, rows[back], place[back])[back]
+    place = np.ascontiguousarray(place)
+    return rows.with_columns(column for state in states(group) for column in _running(state, rows, place, back))
 
 
 def gathered(rows: pl.DataFrame, at: Int64Array) -> pl.DataFrame:
@@ -165,35 +166,55 @@ def _doubles(column: pl.Series) -> Float64Array:
 # --- running ---------------------------------------------------------------------------------------------------------
 
 
-def _running(state: State, rows: pl.DataFrame, first: Int64Array, place: Int64Array) -> list[pl.Series]:
-    """The columns of a state; `first` is where the segment of each row starts."""
+def _running(state: State, rows: pl.DataFrame, place: Int64Array, back: bool) -> list[pl.Series]:
+    """The columns of a state."""
+    from tidegate.runtime.kernels.partitions.running import running_best, running_double_sums, running_sums
+
     own = {part: rows.get_column(state.column(part)) for part, _ in state.parts}
 
     def total(part: pl.Series) -> Int64Array:
-        values = _no_less(part.cast(pl.Int64)).to_numpy()
-        sums: Int64Array = np.cumsum(values)
-        before: Int64Array = (sums - values)[first]
-        return sums - before
+        sums: Int64Array = running_sums(_no_less(part.cast(pl.Int64)).to_numpy(), place, back)
+        return sums
+
+    def some(part: pl.Series) -> BoolArray | None:
+        return total(part.is_not_null()) > 0 if part.null_count() else None
 
     match state.form:
         case Form.COUNT:
             columns = []
         case Form.INTEGER_SUM:
-            low = total(own["lo"])
+            low, there = total(own["lo"]), some(own["hi"])
             carry = low // _HALF
-            some = total(own["hi"].is_not_null()) > 0
-            columns = [_if(some, total(own["hi"]) + carry), _if(some, low - carry * _HALF)]
+            columns = [_if(there, total(own["hi"]) + carry), _if(there, low - carry * _HALF)]
         case Form.DOUBLE_SUM:
-            some = total(own["sum"].is_not_null()) > 0
-            sums = running_doubles(_doubles(own["sum"]), _doubles(own["comp"]), place)
-            columns = [_if(some, column) for column in sums]
+            there = some(own["sum"])
+            sums = running_double_sums(_doubles(own["sum"]), _doubles(own["comp"]), place, back)
+            columns = [_if(there, column) for column in sums]
+        case Form.SKETCH if back:
+            columns = [_running_sketches(state, own["v"].reverse(), place[::-1]).reverse()]
         case Form.SKETCH:
             columns = [_running_sketches(state, own["v"], place)]
         case _:
-            best = _better(state, own, place) if place.max() == 1 else _best(state, rows, first)
+            ranks = [rank for column in own.values() if (rank := _ranks(column)) is not None]
+            if len(ranks) < len(own):
+                best = _best(state, own, place, back)
+            else:
+                by = ~ranks[0] if state.form in (Form.GREATEST, Form.LATEST) else ranks[0]
+                best = running_best(by, ranks[-1], own["v"].is_not_null().to_numpy(), place, back)
             columns = gathered(pl.DataFrame(own), best).get_columns()
     counted = [pl.Series(total(own["n"]))] if "n" in own else []
     return [column.alias(name) for column, name in zip([*columns, *counted], state.columns, strict=True)]
+
+
+def _ranks(column: pl.Series) -> Int64Array | None:
+    """Integers in the order of the values, NaN behind all others; None where the type has no such."""
+    if column.dtype == pl.Float64:
+        values = _doubles(column) + 0.0  # the zeros are equal
+        bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+        return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
+    if column.dtype.is_integer() or column.dtype.is_temporal() or column.dtype == pl.Boolean:
+        return _no_less(column.to_physical().cast(pl.Int64)).to_numpy()
+    return None
 
 
 def _running_sketches(state: State, texts: pl.Series, place: Int64Array) -> pl.Series:
@@ -209,34 +230,31 @@ def _running_sketches(state: State, texts: pl.Series, place: Int64Array) -> pl.S
     )
 
 
-def _if(some: BoolArray, values: Int64Array | Float64Array) -> pl.Series:
+def _if(some: BoolArray | None, values: Int64Array | Float64Array) -> pl.Series:
     """The values, NULL where there are none."""
-    return pl.Series(values).set(pl.Series(~some), None)
+    return pl.Series(values) if some is None else pl.Series(values).set(pl.Series(~some), None)
 
 
-def _better(state: State, own: dict[str, pl.Series], place: Int64Array) -> Int64Array:
-    """The better one of each row and the one before, in segments of two rows at most: without an order of all."""
-    best = np.arange(len(place))
-    second = np.flatnonzero(place)
-    its, others = ({part: column[at] for part, column in own.items()} for at in (second, second - 1))
-    worse = second[~_is_better(state, its, others).to_numpy()]
-    best[worse] = worse - 1
-    return best
-
-
-def _best(state: State, rows: pl.DataFrame, first: Int64Array) -> Int64Array:
+def _best(state: State, own: dict[str, pl.Series], place: Int64Array, back: bool) -> Int64Array:
     """The row up to each one of its segment that is the best; -1: none has a value."""
-    count, columns = rows.height, list(state.columns)
+    if back:
+        found = _best(state, {part: column.reverse() for part, column in own.items()}, place[::-1], back=False)[::-1]
+        mirrored: Int64Array = np.where(found < 0, -1, len(found) - 1 - found)
+        return mirrored
+    count, columns = len(place), list(own)
     descending = [state.form in (Form.GREATEST, Form.LATEST), False][: len(columns)]
-    ordered = rows.select(pl.arg_sort_by(columns, descending=descending, nulls_last=True)).to_series()
-    place = np.empty(count + 1, dtype=np.int64)
-    place[count:0:-1] = ordered.cast(pl.Int64).to_numpy()
-    place[0] = -1
+    ordered = pl.DataFrame(own).select(pl.arg_sort_by(columns, descending=descending, nulls_last=True)).to_series()
+    first = np.arange(count) - place
+    ranked = np.empty(count + 1, dtype=np.int64)
+    ranked[count:0:-1] = ordered.cast(pl.Int64).to_numpy()
+    ranked[0] = -1
     rank = np.empty(count, dtype=np.int64)
-    rank[place[1:]] = np.arange(1, count + 1)
-    rank[rows.get_column(columns[0]).is_null().to_numpy()] = 0
+    rank[ranked[1:]] = np.arange(1, count + 1)
+    rank[own[columns[0]].is_null().to_numpy()] = 0
     # Ranks grow with what is better, and from segment to segment.
-    return place[np.maximum.accumulate(first * (count + 1) + rank) - first * (count + 1)]
+    found = np.maximum.accumulate(first * (count + 1) + rank) - first * (count + 1)
+    best: Int64Array = ranked[found]
+    return best
 
 
 def running_doubles(high: Float64Array, low: Float64Array, place: Int64Array) -> tuple[Float64Array, Float64Array]:

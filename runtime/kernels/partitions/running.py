@@ -1,0 +1,66 @@
+"""Partial results that run through segments of rows: what each row and those before it come to, or with `back` each row
+and those behind it.
+
+`place` is that of a row in its segment, from 0 on; with `back` it counts from the segment's end.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
+from tidegate.runtime.kernels.compiling import DOUBLES, FLAGS, INTS, OUT, OUT_DOUBLES, compiled
+
+_TWO = nb.types.UniTuple(OUT_DOUBLES, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
+
+
+@compiled(OUT(INTS, INTS, nb.boolean))
+def running_sums(values: Int64Array, place: Int64Array, back: bool) -> Int64Array:
+    """The sum of a row and those before it."""
+    count, total = len(values), 0
+    sums = np.empty(count, dtype=np.int64)
+    for number in range(count):
+        i = count - 1 - number if back else number
+        total = values[i] if place[i] == 0 else total + values[i]
+        sums[i] = total
+    return sums
+
+
+@compiled(_TWO(DOUBLES, DOUBLES, INTS, nb.boolean))
+def running_double_sums(
+    high: Float64Array, low: Float64Array, place: Int64Array, back: bool
+) -> tuple[Float64Array, Float64Array]:
+    """Sums of about 106 bits, each as what is rounded and what that has lost."""
+    count, total, lost = len(high), 0.0, 0.0
+    sums, losses = np.empty(count, dtype=np.float64), np.empty(count, dtype=np.float64)
+    for number in range(count):
+        i = count - 1 - number if back else number
+        if place[i] == 0:
+            total, lost = high[i], low[i]
+        else:
+            rounded = total + high[i]
+            part = rounded - total
+            rest = (total - (rounded - part)) + (high[i] - part) + (lost + low[i])
+            whole = rounded + rest
+            if np.isfinite(whole):
+                total, lost = whole, rest - (whole - rounded)
+            else:
+                total, lost = rounded, 0.0
+        sums[i], losses[i] = total, lost
+    return sums, losses
+
+
+@compiled(OUT(INTS, INTS, FLAGS, INTS, nb.boolean))
+def running_best(by: Int64Array, value: Int64Array, there: BoolArray, place: Int64Array, back: bool) -> Int64Array:
+    """The row that is least, by an order and then by value, of a row and those before it; -1 where none is `there`."""
+    count, best = len(by), -1
+    found = np.empty(count, dtype=np.int64)
+    for number in range(count):
+        i = count - 1 - number if back else number
+        if place[i] == 0:
+            best = -1
+        if there[i] and (best < 0 or by[i] < by[best] or (by[i] == by[best] and value[i] < value[best])):
+            best = i
+        found[i] = best
+    return found
