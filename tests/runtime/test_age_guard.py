@@ -10,24 +10,14 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tests.runtime.guarded import NOON, at, days, events, passed
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.engines.embedded.session import Session
 
-events = tg.stream("E", "k bigint, t timestamp", progress="t")
 others = tg.stream("O", "k bigint, t timestamp", progress="t")
-days = tg.stream("D", "k bigint, day date, seen bigint", progress=["day", "seen"], temporal=["day", "seen"])
 two = tg.stream("W", "k bigint, t timestamp, u timestamp", progress=["t", "u"])
-NOON = "2026-03-02T12:00Z"
 EPOCH = "1970-01-01T00:00:07Z"
-
-
-def passed(stream: tg.Relation) -> tg.Program:
-    return tg.program(Out=stream)
-
-
-def at(text: str) -> str:
-    return f"2026-03-02T{text}Z"
 
 
 def test_exactly_the_guard_behind_is_fine_and_one_tick_more_is_not() -> None:

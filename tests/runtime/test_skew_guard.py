@@ -8,20 +8,9 @@ from typing import Any
 import pytest
 
 import tidegate as tg
+from tests.runtime.guarded import NOON, at, days, events, passed
 from tidegate import testing
 from tidegate.algebra.errors import QueryError
-
-events = tg.stream("E", "k bigint, t timestamp", progress="t")
-days = tg.stream("D", "k bigint, day date, seen bigint", progress=["day", "seen"], temporal=["day", "seen"])
-NOON = "2026-03-02T12:00Z"
-
-
-def passed(stream: tg.Relation) -> tg.Program:
-    return tg.program(Out=stream)
-
-
-def at(text: str) -> str:
-    return f"2026-03-02T{text}Z"
 
 
 def test_exactly_the_guard_ahead_is_fine_and_one_tick_more_is_not() -> None:
