@@ -51,7 +51,7 @@ class Pattern:
 def read_pattern(text: str) -> Pattern:
     """The pattern; `QueryError` TG134 for what is none, or would not mean the same on all engines."""
     reader = _Reader(text)
-    written, empty = reader.alternatives(repeated=False)
+    written, empty = reader.alternatives()
     if reader.place < len(text):
         raise reader.refused("a parenthesis is closed that was not opened")
     return Pattern(written, reader.groups, empty)
@@ -80,24 +80,23 @@ class _Reader:
             return True
         return False
 
-    def alternatives(self, *, repeated: bool) -> tuple[str, bool]:
+    def alternatives(self) -> tuple[str, bool]:
         """Text and whether it can match nothing, up to the end or a closing parenthesis."""
-        start, parts, empty = self.place, [], False
+        parts, empty = [], False
         while True:
-            alternative, can_be_empty = self._sequence(repeated=repeated)
+            alternative, can_be_empty = self._sequence()
             parts.append(alternative)
             empty |= can_be_empty
             if not self._take("|"):
                 break
-        del start
         return "|".join(parts), empty
 
-    def _sequence(self, *, repeated: bool) -> tuple[str, bool]:
+    def _sequence(self) -> tuple[str, bool]:
         parts, empty = [], True
         while self._next() not in ("", "|", ")"):
             before, steps = self.groups, self.steps
             start = self.place
-            atom, can_be_empty = self._atom(repeated=repeated)
+            atom, can_be_empty = self._atom()
             quantifier, least, most = self._quantifier()
             if quantifier:
                 if most is None or most > 1:
@@ -139,7 +138,7 @@ class _Reader:
             raise self.refused("a repetition of a repetition")
         return quantifier + "?" if self._take("?") else quantifier
 
-    def _atom(self, *, repeated: bool) -> tuple[str, bool]:
+    def _atom(self) -> tuple[str, bool]:
         self.steps += 1
         if self._take("("):
             plain = self._take("?:")
@@ -152,7 +151,7 @@ class _Reader:
                 raise self.refused(f"parentheses are nested more than {_MOST_DEPTH} deep")
             if self.groups > _MOST_GROUPS:
                 raise self.refused(f"it has more than {_MOST_GROUPS} groups", "(?:...) is none")
-            inside, empty = self.alternatives(repeated=repeated)
+            inside, empty = self.alternatives()
             if not self._take(")"):
                 raise self.refused("a parenthesis is not closed")
             self.depth -= 1
@@ -353,7 +352,7 @@ def _complete(pattern: str) -> str:
         raise QueryError(
             "TG134",
             f"no pattern of like: {_many(len(pattern))}: {pattern!r}",
-            hint="x == text compares whole texts",
+            hint="x.contains(text) searches for plain text of any length, and x == text compares whole texts",
         )
     if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
         raise QueryError(
