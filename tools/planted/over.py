@@ -10,6 +10,7 @@ RUNNING = "runtime/kernels/over/running.py"
 MOVING = "runtime/kernels/over/moving.py"
 ARRAYS = "runtime/ordered/row_arrays.py"
 BLOCK = "runtime/ordered/over/block.py"
+ORDER_KEYS = "runtime/eval/aggregates/order_keys.py"
 VALUES = "runtime/ordered/over/values.py"
 FRAMES = "runtime/ordered/over/frames.py"
 WHOLE = "runtime/ordered/over/whole.py"
@@ -350,11 +351,11 @@ GROUP = Group(
         ),
         bug(
             "zeros of two signs differ",
-            BLOCK,
+            ORDER_KEYS,
             "rows.fill_null(0.0).to_numpy() + 0.0  #",
             "rows.fill_null(0.0).to_numpy()  #",
         ),
-        bug("NaN is no last value", BLOCK, "np.where(np.isnan(values), np.int64((1 << 63) - 1), keys)", "keys"),
+        bug("NaN is no last value", ORDER_KEYS, "np.where(np.isnan(values), np.int64((1 << 63) - 1), keys)", "keys"),
         bug(
             "running values of kept rows are those of others",
             BLOCK,

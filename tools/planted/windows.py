@@ -12,6 +12,7 @@ PHASES = "runtime/ordered/windows/phases.py"
 LIFTING = "runtime/ordered/windows/lifting.py"
 QUEUES = "runtime/ordered/windows/queues.py"
 PAIRS = "runtime/eval/aggregates/pairs.py"
+ORDER_KEYS = "runtime/eval/aggregates/order_keys.py"
 RUNNING = "runtime/kernels/partitions/running.py"
 CALENDAR = "algebra/ordered/windows/calendar.py"
 CUTS = "runtime/ordered/windows/rows/cuts.py"
@@ -222,8 +223,8 @@ GROUP = Group(
         bug(
             "running sums of doubles forget what they lost",
             RUNNING,
-            "(high[i] - part) + (lost + low[i])",
-            "(high[i] - part)",
+            "(also_high - other) + (low + also_low)",
+            "(also_high - other)",
         ),
         bug("what is best so far is the last one", RUNNING, "if there[i] and (best < 0 or", "if there[i] and (True or"),
         bug(
@@ -235,13 +236,13 @@ GROUP = Group(
         bug(
             "the greatest value so far is the least",
             PAIRS,
-            "~ranks[0] if state.form in (Form.GREATEST, Form.LATEST) else",
-            "ranks[0] if True else",
+            "first = ~keys[0] if state.form in",
+            "first = keys[0] if state.form in",
         ),
         bug(
             "doubles that are negative are ordered by their bits",
-            PAIRS,
-            "np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)",
+            ORDER_KEYS,
+            "np.where(bits < 0, bits ^ np.int64((1 << 63) - 1), bits)",
             "bits",
         ),
         bug(

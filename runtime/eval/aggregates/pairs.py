@@ -13,6 +13,7 @@ from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.nodes import Group
 from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
 from tidegate.runtime.eval.aggregates import sketches
+from tidegate.runtime.eval.aggregates.order_keys import order_keys
 from tidegate.runtime.plan.aggregate_states import State, require_partials, states
 
 _HALF = 2**32
@@ -195,26 +196,12 @@ def _running(state: State, rows: pl.DataFrame, place: Int64Array, back: bool) ->
         case Form.SKETCH:
             columns = [_running_sketches(state, own["v"], place)]
         case _:
-            ranks = [rank for column in own.values() if (rank := _ranks(column)) is not None]
-            if len(ranks) < len(own):
-                best = _best(state, own, place, back)
-            else:
-                by = ~ranks[0] if state.form in (Form.GREATEST, Form.LATEST) else ranks[0]
-                best = running_best(by, ranks[-1], own["v"].is_not_null().to_numpy(), place, back)
+            keys = [order_keys(own[part], type_) for part, type_ in state.parts]
+            first = ~keys[0] if state.form in (Form.GREATEST, Form.LATEST) else keys[0]
+            best = running_best(first, keys[-1], own["v"].is_not_null().to_numpy(), place, back)
             columns = gathered(pl.DataFrame(own), best).get_columns()
     counted = [pl.Series(total(own["n"]))] if "n" in own else []
     return [column.alias(name) for column, name in zip([*columns, *counted], state.columns, strict=True)]
-
-
-def _ranks(column: pl.Series) -> Int64Array | None:
-    """Integers in the order of the values, NaN behind all others; None where the type has no such."""
-    if column.dtype == pl.Float64:
-        values = _doubles(column) + 0.0  # the zeros are equal
-        bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
-        return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
-    if column.dtype.is_integer() or column.dtype.is_temporal() or column.dtype == pl.Boolean:
-        return _no_less(column.to_physical().cast(pl.Int64)).to_numpy()
-    return None
 
 
 def _running_sketches(state: State, texts: pl.Series, place: Int64Array) -> pl.Series:
@@ -235,31 +222,9 @@ def _if(some: BoolArray | None, values: Int64Array | Float64Array) -> pl.Series:
     return pl.Series(values) if some is None else pl.Series(values).set(pl.Series(~some), None)
 
 
-def _best(state: State, own: dict[str, pl.Series], place: Int64Array, back: bool) -> Int64Array:
-    """The row up to each one of its segment that is the best; -1: none has a value."""
-    if back:
-        found = _best(state, {part: column.reverse() for part, column in own.items()}, place[::-1], back=False)[::-1]
-        mirrored: Int64Array = np.where(found < 0, -1, len(found) - 1 - found)
-        return mirrored
-    count, columns = len(place), list(own)
-    descending = [state.form in (Form.GREATEST, Form.LATEST), False][: len(columns)]
-    ordered = pl.DataFrame(own).select(pl.arg_sort_by(columns, descending=descending, nulls_last=True)).to_series()
-    first = np.arange(count) - place
-    ranked = np.empty(count + 1, dtype=np.int64)
-    ranked[count:0:-1] = ordered.cast(pl.Int64).to_numpy()
-    ranked[0] = -1
-    rank = np.empty(count, dtype=np.int64)
-    rank[ranked[1:]] = np.arange(1, count + 1)
-    rank[own[columns[0]].is_null().to_numpy()] = 0
-    # Ranks grow with what is better, and from segment to segment.
-    found = np.maximum.accumulate(first * (count + 1) + rank) - first * (count + 1)
-    best: Int64Array = ranked[found]
-    return best
-
-
 def running_doubles(high: Float64Array, low: Float64Array, place: Int64Array) -> tuple[Float64Array, Float64Array]:
     """Pairs of neighbours are summed, then what these run to is found in the same way, and every other row has the one
-    before it added: for n rows 2n sums, and as many calls as a segment can be halved.
+    before it added: for n rows 2n sums, and as many calls as a segment can be halved. Few rows need no kernels for it.
     """
     odd = np.flatnonzero(place & 1)
     if not len(odd):

@@ -12,6 +12,7 @@ import numpy as np
 from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
 from tidegate.runtime.kernels.compiling import DOUBLES, FLAGS, INTS, OUT, OUT_DOUBLES, compiled
 
+_DOUBLE = nb.types.UniTuple(nb.float64, 2)  # type: ignore[no-untyped-call]
 _TWO = nb.types.UniTuple(OUT_DOUBLES, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
@@ -27,11 +28,23 @@ def running_sums(values: Int64Array, place: Int64Array, back: bool) -> Int64Arra
     return sums
 
 
+@compiled(_DOUBLE(nb.float64, nb.float64, nb.float64, nb.float64))
+def double_sum(high: float, low: float, also_high: float, also_low: float):  # type: ignore[no-untyped-def]  # numba
+    """A sum of doubles of about 106 bits, each what is rounded and what that has lost."""
+    total = high + also_high
+    other = total - high
+    lost = (high - (total - other)) + (also_high - other) + (low + also_low)
+    whole = total + lost
+    if np.isfinite(whole):
+        return whole, lost - (whole - total)
+    return total, 0.0
+
+
 @compiled(_TWO(DOUBLES, DOUBLES, INTS, nb.boolean))
 def running_double_sums(
     high: Float64Array, low: Float64Array, place: Int64Array, back: bool
 ) -> tuple[Float64Array, Float64Array]:
-    """Sums of about 106 bits, each as what is rounded and what that has lost."""
+    """The sum of a row and those before it, and what it has lost."""
     count, total, lost = len(high), 0.0, 0.0
     sums, losses = np.empty(count, dtype=np.float64), np.empty(count, dtype=np.float64)
     for number in range(count):
@@ -39,14 +52,7 @@ def running_double_sums(
         if place[i] == 0:
             total, lost = high[i], low[i]
         else:
-            rounded = total + high[i]
-            part = rounded - total
-            rest = (total - (rounded - part)) + (high[i] - part) + (lost + low[i])
-            whole = rounded + rest
-            if np.isfinite(whole):
-                total, lost = whole, rest - (whole - rounded)
-            else:
-                total, lost = rounded, 0.0
+            total, lost = double_sum(total, lost, high[i], low[i])
         sums[i], losses[i] = total, lost
     return sums, losses
 

@@ -29,6 +29,7 @@ import numpy as np
 
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.compiling import INTS, OUT, OUT_CUBE, OUT_TABLE, TABLE, compiled
+from tidegate.runtime.kernels.partitions.running import double_sum
 from tidegate.runtime.kernels.paths.counts import ENDS, LABEL, MANY, SOURCE, TARGET
 
 #: What a word is.
@@ -59,18 +60,6 @@ def _times(first: int, second: int) -> int:
     return MANY if first > MANY // second else first * second
 
 
-@compiled(_DOUBLE(nb.float64, nb.float64, nb.float64, nb.float64))
-def _double_sum(high: float, low: float, also_high: float, also_low: float):  # type: ignore[no-untyped-def]  # numba
-    """A sum of doubles, each with what it has lost."""
-    total = high + also_high
-    if not np.isfinite(total):
-        return total, 0.0
-    other = total - high
-    lost = (high - (total - other)) + (also_high - other) + (low + also_low)
-    whole = total + lost
-    return whole, lost - (whole - total)
-
-
 @compiled(_DOUBLE(nb.float64, nb.float64, nb.float64))
 def _double_product(high: float, low: float, times: float):  # type: ignore[no-untyped-def]  # numba
     """A double with what it has lost, so many times; `times` has 32 bits."""
@@ -98,7 +87,7 @@ def _double_times(high: float, low: float, times: int):  # type: ignore[no-untyp
         return _double_product(high, low, float(times))
     whole, lost = _double_product(high, low, float(times >> 32))
     rest, rest_lost = _double_product(high, low, float(times & ((1 << 32) - 1)))
-    return _double_sum(whole * 4_294_967_296.0, lost * 4_294_967_296.0, rest, rest_lost)
+    return double_sum(whole * 4_294_967_296.0, lost * 4_294_967_296.0, rest, rest_lost)
 
 
 @compiled(nb.void(TABLE, OUT))
@@ -145,7 +134,7 @@ def _add(words: Int64Array, total: Int64Array, other: Int64Array) -> None:
         if kind >= DOUBLE_AT_LAST:
             if kind != LOST:
                 doubles, others = total.view(np.float64), other.view(np.float64)
-                doubles[word], doubles[word + 1] = _double_sum(
+                doubles[word], doubles[word + 1] = double_sum(
                     doubles[word], doubles[word + 1], others[word], others[word + 1]
                 )
         elif kind < LEAST_AT_LAST:
@@ -195,8 +184,8 @@ def _add_product(words: Int64Array, total: Int64Array, left: Int64Array, right: 
             doubles, lefts, rights = total.view(np.float64), left.view(np.float64), right.view(np.float64)
             high, low = _double_times(lefts[word], lefts[word + 1], of_left)
             also_high, also_low = _double_times(rights[word], rights[word + 1], of_right)
-            high, low = _double_sum(high, low, also_high, also_low)
-            doubles[word], doubles[word + 1] = _double_sum(doubles[word], doubles[word + 1], high, low)
+            high, low = double_sum(high, low, also_high, also_low)
+            doubles[word], doubles[word + 1] = double_sum(doubles[word], doubles[word + 1], high, low)
 
 
 @compiled(nb.void(INTS, INTS, INTS, INTS, TABLE, TABLE, TABLE, nb.boolean, OUT_CUBE, OUT_TABLE))

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.arrays import Float64Array, Int64Array, UInt8Array
 from tidegate.runtime.kernels.partitions.rows import segmented
 
@@ -117,17 +116,3 @@ def valid(rows: pl.Series) -> UInt8Array:
     if not rows.null_count():
         return np.ones(len(rows), dtype=np.uint8)
     return rows.is_not_null().cast(pl.UInt8).to_numpy()
-
-
-def order_keys(rows: pl.Series, type_: DataType) -> Int64Array:
-    """Integers that are in the order of the values, NaN last; of NULL anything."""
-    match type_.kind:
-        case Kind.DOUBLE:
-            values = rows.fill_null(0.0).to_numpy() + 0.0  # -0.0 equals 0.0
-            bits = values.view(np.int64)
-            keys = np.where(bits < 0, bits ^ np.int64((1 << 63) - 1), bits)
-            return np.where(np.isnan(values), np.int64((1 << 63) - 1), keys)
-        case Kind.STRING:
-            return rows.rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
-        case _:
-            return rows.cast(pl.Int64).fill_null(0).to_numpy()

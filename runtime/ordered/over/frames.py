@@ -12,9 +12,10 @@ from tidegate.algebra.functions.aggregates import Aggregate, Form
 from tidegate.algebra.types import DataType
 from tidegate.algebra.types import Kind as TypeKind
 from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array, UInt8Array
+from tidegate.runtime.eval.aggregates.order_keys import order_keys
 from tidegate.runtime.eval.aggregates.sketches import estimates
 from tidegate.runtime.kernels.over import moving
-from tidegate.runtime.ordered.over.block import gathered, order_keys, valid
+from tidegate.runtime.ordered.over.block import gathered, valid
 from tidegate.runtime.ordered.over.whole import held_values, whole_frames
 
 _HALF = 32

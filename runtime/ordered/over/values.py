@@ -24,8 +24,9 @@ from tidegate.algebra.ordered.over import (
 )
 from tidegate.algebra.terms import Term
 from tidegate.runtime.arrays import BoolArray, Int64Array
+from tidegate.runtime.eval.aggregates.order_keys import order_keys
 from tidegate.runtime.kernels.over import running, segments
-from tidegate.runtime.ordered.over.block import Block, gathered, order_keys, valid
+from tidegate.runtime.ordered.over.block import Block, gathered, valid
 from tidegate.runtime.ordered.over.frames import Framed, Parts, best_first, finished, total_of
 from tidegate.runtime.ordered.over.layout import Kind, OverLayout, Running
 from tidegate.runtime.ordered.over.sketches import running_sketch

@@ -15,8 +15,9 @@ from tidegate.algebra.functions.aggregates import Aggregate, Function, quantile_
 from tidegate.algebra.terms import Value
 from tidegate.algebra.types import DataType, Kind
 from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.eval.aggregates.order_keys import order_keys
 from tidegate.runtime.eval.functions.shared import held_type
-from tidegate.runtime.ordered.over.block import order_keys, valid
+from tidegate.runtime.ordered.over.block import valid
 
 
 def whole_frames(

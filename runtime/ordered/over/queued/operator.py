@@ -17,12 +17,13 @@ from tidegate.algebra.terms import Attr, Term
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.over import ROWS
 from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.eval.aggregates.order_keys import order_keys
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.kernels.over import queued
 from tidegate.runtime.ordered.family import Tables
-from tidegate.runtime.ordered.over.block import gathered, order_keys, valid
+from tidegate.runtime.ordered.over.block import gathered, valid
 from tidegate.runtime.ordered.over.frames import Parts, finished, total_of
 from tidegate.runtime.ordered.over.layout import TIME
 from tidegate.runtime.ordered.over.queued.layout import EXTREMES, NUMBER, Kept, QueuedLayout, queued_layout
