@@ -42,7 +42,7 @@ from tidegate.runtime.ingest.beginnings.told import split
 from tidegate.runtime.ingest.buffering import absorbed, as_small
 from tidegate.runtime.ingest.keys import ReadIndexed, RememberedRows, key_rejections
 from tidegate.runtime.ingest.raw_rows import Column, Raw, Rows, raw
-from tidegate.runtime.ingest.rejected_text import broken_line, file_text, row_text
+from tidegate.runtime.ingest.rejected_text import file_text, row_texts
 from tidegate.runtime.ingest.validation import JUDGED, ValidatedRows, validate, validated_pieces
 from tidegate.runtime.ingest.values import MISSING
 from tidegate.runtime.plan.slices import Slice
@@ -297,8 +297,9 @@ class _Ingest:
         policy, stream = self.options.policy, self.intake.stream.name
         columns = f"{COLUMNS}{', '.join(shown)}"[:_SHOWN]
         told = bad if ERROR in bad.columns else bad.with_columns(pl.lit(None, pl.String).alias(ERROR))
-        for position, reason, attribute, error in told.select(POSITION, REASON, ATTRIBUTE, ERROR).iter_rows():
-            text, line = row_text(shown, position), broken_line(shown, position)
+        rows = told.select(POSITION, REASON, ATTRIBUTE, ERROR).iter_rows()
+        texts = row_texts(shown, told[POSITION])
+        for (position, reason, attribute, error), (text, line) in zip(rows, texts, strict=True):
             if reason == MISSING:
                 error = columns
             if line is not None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
+import polars as pl
 import pyarrow as pa
 
 from tidegate.algebra.time import format_instant
 from tidegate.runtime.ingest.values import UnreadableValue
 
+#: A column of Arrow, or of values as they were given.
+Values: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[object]
+#: Rows that are Python values at a time.
+_TOGETHER: Final = 256
 #: A key that is a tuple, a list that contains itself, an integer of more digits than Python writes.
 _NO_JSON = (TypeError, ValueError, RecursionError)
 
@@ -22,24 +27,39 @@ def value_text(value: Any) -> str | None:
     return None if value is None else _utf8(_text(value)[:200])
 
 
-def row_text(columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]], position: int) -> str:
-    """One row of some columns as JSON; values that JSON does not know as their text. A line that is no row is text."""
-    if (line := broken_line(columns, position)) is not None:
-        return _json(line.text)
-    values = {name: _plain(column[position]) for name, column in columns.items()}
+def row_texts(columns: Mapping[str, Values], positions: pl.Series) -> Iterator[tuple[str, UnreadableValue | None]]:
+    """Rows of some columns as JSON, in the order of their positions; values that JSON does not know as their text.
+
+    A line that is no row is its text as JSON, and comes with what it is.
+    """
+    for first in range(0, len(positions), _TOGETHER):
+        some = positions[first : first + _TOGETHER].to_list()
+        values = [_plain_values(column, some) for column in columns.values()]
+        for row in zip(*values, strict=True) if values else [()] * len(some):
+            line = row[0] if row else None
+            if isinstance(line, UnreadableValue) and line.error is not None:
+                yield _json(line.text), line
+            else:
+                yield _row_text(dict(zip(columns, row, strict=True))), None
+
+
+def _row_text(values: Mapping[str, object]) -> str:
     try:
         return _json(values)
     except _NO_JSON:
         return _json({name: _known(value) for name, value in values.items()})
 
 
-def broken_line(
-    columns: Mapping[str, pa.Array | pa.ChunkedArray | Sequence[object]], position: int
-) -> UnreadableValue | None:
-    """The line that stands in the place of a row, if it could not be taken apart."""
-    column = next(iter(columns.values()), None)
-    value = None if column is None or isinstance(column, pa.Array | pa.ChunkedArray) else column[position]
-    return value if isinstance(value, UnreadableValue) and value.error is not None else None
+def _plain_values(column: Values, positions: Sequence[int]) -> list[Any]:
+    """Values as Python has them; where one has no such, one by one."""
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        try:
+            values: list[Any] = column.take(pa.array(positions, pa.int64())).to_pylist()
+        except (ValueError, OverflowError, KeyError, pa.ArrowException):
+            pass
+        else:
+            return values
+    return [_plain(column[position]) for position in positions]
 
 
 def file_text(path: str, clock: int) -> str:

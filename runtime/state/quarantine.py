@@ -360,30 +360,31 @@ def _bare(table: Any) -> Any:
     return pa.Table.from_arrays(table.columns, names=table.column_names)
 
 
-def quarantine_table(rows: Sequence[RejectedRow]) -> pa.Table:
-    """Rejected rows as the quarantine stores them."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
-    arrays = [array_of_values(column, f.type) for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
-
-
 @dataclass(slots=True)
 class RejectedRows:
     """Rejected rows of a batch on their way to the quarantine: Arrow tables, and the last ones as Python values, which
     take several times as much memory. Many tables go to `spill` before all rows are known, if there is such.
+
+    The values stand in lists by column: the garbage collection of Python would follow every row that is an object.
     """
 
     spill: Callable[[pa.Table], None] | None = None
     _tables: list[pa.Table] = field(default_factory=list)
-    _rows: list[RejectedRow] = field(default_factory=list)
+    _columns: Sequence[list[Any]] = field(default_factory=lambda: [[] for _ in QUARANTINE_SCHEMA])
 
     def __len__(self) -> int:
         packed: int = sum(table.num_rows for table in self._tables)
-        return packed + len(self._rows)
+        return packed + self.loose
+
+    @property
+    def loose(self) -> int:
+        """How many rows are Python values."""
+        return len(self._columns[0])
 
     def append(self, row: RejectedRow) -> None:
-        self._rows.append(row)
-        if len(self._rows) >= TOGETHER:
+        for column, value in zip(self._columns, row, strict=True):
+            column.append(value)
+        if self.loose >= TOGETHER:
             self._pack()
 
     def extend(self, other: RejectedRows) -> None:
@@ -391,16 +392,22 @@ class RejectedRows:
         if other:
             self._pack()
             self._tables += other._tables
-            self._rows += other._rows
+            for column, more in zip(self._columns, other._columns, strict=True):
+                column += more
 
     def table(self) -> pa.Table:
         """All of them, as the quarantine stores them."""
-        return pa.concat_tables([*self._tables, quarantine_table(self._rows)])
+        return pa.concat_tables([*self._tables, self._loose_table()])
+
+    def _loose_table(self) -> pa.Table:
+        arrays = [array_of_values(column, f.type) for column, f in zip(self._columns, QUARANTINE_SCHEMA, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
 
     def _pack(self) -> None:
-        if self._rows:
-            self._tables.append(quarantine_table(self._rows))
-            self._rows.clear()
+        if self.loose:
+            self._tables.append(self._loose_table())
+            for column in self._columns:
+                column.clear()
             if self.spill is not None and len(self) >= _IN_MEMORY:
                 self.spill(pa.concat_tables(self._tables))
                 self._tables.clear()

@@ -36,7 +36,7 @@ from tidegate.algebra.types import (
 from tidegate.runtime.eval.columns import to_user_table, user_arrow_schema
 from tidegate.runtime.ingest.inputs import read_file
 from tidegate.runtime.ingest.raw_rows import CheckedColumn, raw
-from tidegate.runtime.ingest.rejected_text import row_text
+from tidegate.runtime.ingest.rejected_text import row_texts
 from tidegate.runtime.ingest.stored_rows import input_table, read_stored
 from tidegate.runtime.ingest.validation import hold_column, validate
 from tidegate.runtime.ingest.values import MalformedValue, held_value
@@ -209,7 +209,7 @@ def test_rejected_values_have_a_text_whatever_they_are(value: object) -> None:
     assert len(rejected["value"]) <= 200
     stored = read_stored(input_table([{"a": value}], Schema((Attribute("a", BIGINT),))))
     assert validate(stored, Schema((Attribute("a", BIGINT),))).rejected.to_pylist()[0]["value"] == rejected["value"]
-    text = row_text({"a": [value], "b": ["beside"]}, 0)
+    ((text, _),) = row_texts({"a": [value], "b": ["beside"]}, pl.Series([0]))
     assert json.loads(text)["b"] == "beside"
 
 
@@ -251,7 +251,18 @@ def test_a_zone_that_nobody_knows_breaks_nothing(type_: DataType) -> None:
         assert result.accepted.column("a").to_pylist() == [1, None]
     else:
         assert result.rejected.column("value").to_pylist() == ["1"]
-    assert json.loads(row_text({"a": column}, 0)) == {"a": 1}
+    ((text, _),) = row_texts({"a": column}, pl.Series([0]))
+    assert json.loads(text) == {"a": 1}
+
+
+def test_rows_are_told_as_text_one_by_one_where_a_value_of_their_column_has_none() -> None:
+    """Also where there are more than are taken together, in any order, and where no column is known."""
+    numbers = list(range(600))
+    columns = {"n": pa.array(numbers), "t": not_utf8(*(b"\xe9" if n == 300 else b"fine" for n in numbers))}
+    told = [json.loads(text) for text, _ in row_texts(columns, pl.Series(numbers[::-1]))]
+    assert [row["n"] for row in told] == numbers[::-1]
+    assert {row["n"] for row in told if row["t"] != "fine"} == {300}
+    assert [*row_texts({}, pl.Series([4, 5]))] == [("{}", None)] * 2
 
 
 def test_instants_beyond_the_guard_are_out_of_range() -> None:

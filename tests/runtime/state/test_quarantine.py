@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import os
 from collections.abc import Callable
 from itertools import count
@@ -180,12 +181,21 @@ def test_few_rejected_rows_are_python_values_at_a_time(monkeypatch: pytest.Monke
     assert not rows
     for n in range(11):
         (rows if n < 6 else others).append(RejectedRow("E", "push", n, "late", None, "{}", None))
-        assert len(rows._rows) < 4
+        assert rows.loose < 4
     rows.extend(others)
-    assert len(rows._rows) < 4
+    assert rows.loose < 4
     assert len(rows) == 11
     assert rows.table().schema == QUARANTINE_SCHEMA
     assert rows.table().column("position").to_pylist() == list(range(11))
+
+
+def test_rejected_rows_are_no_objects_that_the_garbage_collection_follows() -> None:
+    """Else those of some batches start a collection of all that the process has, which takes longer than a batch."""
+    rows = RejectedRows()
+    for n in range(100):
+        rows.append(RejectedRow("E", "push", n, "late", None, "{}", None))
+    assert len(rows) == 100
+    assert not any(isinstance(known, RejectedRow) for known in gc.get_objects())
 
 
 def test_many_rejected_rows_wait_as_arrow_for_the_commit(tmp_path: Path) -> None:
@@ -197,7 +207,7 @@ def test_many_rejected_rows_wait_as_arrow_for_the_commit(tmp_path: Path) -> None
 
         def counted(*given: Any) -> Any:
             found = intake(*given)
-            held.append(len(found.quarantine._rows))
+            held.append(found.quarantine.loose)
             waiting.append(len(found.quarantine))
             return found
 
