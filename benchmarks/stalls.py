@@ -6,11 +6,13 @@ A process of its own for each run:
 
 python benchmarks/stalls.py SHAPE ROWS BATCH MODE FOLDER prints what was measured as JSON; SHAPE is a key of SHAPES
 or WINDOWS, or one of MERGED, ROWS those that are live in the end, or keys, BATCH the rows of a batch, MODE the garbage
-collection; with FOLDER "-" there is no checkpoint.
+collection; with FOLDER "-" there is no checkpoint. Python's own collection of garbage looks no more at what is loaded,
+as under `tidegate start`.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import statistics
@@ -182,6 +184,7 @@ def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) 
     with Session(
         program.facts, store, sinks={result: DiscardSink()}, options=RunOptions(collect_garbage=mode)
     ) as session:
+        _leave_loaded_alone()
         base = resident("VmRSS")
         names = {stream.name for stream in program.facts.program.inputs}
         for given in _batches(names, rows, size):
@@ -196,6 +199,11 @@ def run(shape: str, rows: int, size: int, mode: GarbageCollection, folder: str) 
         return {"cpu": cpu, "live": live, "more": gained(base), "rows": sum(report.live_rows.values())}
 
 
+def _leave_loaded_alone() -> None:
+    gc.collect()
+    gc.freeze()
+
+
 def _merging(shape: str, size: int, folder: str) -> dict[str, Any]:
     """So many results a batch, in a directory that is compacted; or as many rows, of which half have no instant."""
     program = tg.program(Found=orders.select("id", "amount", "t"))
@@ -203,6 +211,7 @@ def _merging(shape: str, size: int, folder: str) -> dict[str, Any]:
     sink: Sink = DiscardSink() if rejects else ParquetSink(f"{folder}/out", compact=True)
     cpu = []
     with Session(program.facts, LocalStore(f"{folder}/checkpoint"), sinks={"Found": sink}) as session:
+        _leave_loaded_alone()
         for number in range(MERGING):
             t = np.arange(number * size, (number + 1) * size)
             rows = pl.DataFrame({"id": t % 100, "amount": t, "t": t})
