@@ -81,8 +81,7 @@ def shard_of(column: str, shards: int) -> pl.Expr:
 class Renewal:
     """A state that is being written again: these partitions are left to do. Then the `old` first deltas go.
 
-    Of every partition the deltas after those have all rows by then: those of partitions that changed meanwhile were
-    written anyhow.
+    Of every partition the deltas after those have all rows by then: what changed meanwhile was written anyhow.
     """
 
     left: Span
@@ -141,9 +140,11 @@ def keep_part(
 
 
 def _has_slices(operator: Operator, live: int) -> bool:
-    """Whether the state is written again in slices: it is large, and what a slice has replaces all of its partition."""
+    """Whether the state is written again in slices: it is large, and what a slice has replaces what was written before
+    of its partitions, or is all of it that counts.
+    """
     described = operator.described().values()
-    by_partition = all(table.merge in ("partition", "queue") and table.lasting is None for table in described)
+    by_partition = all(table.merge in ("partition", "row", "queue") and table.lasting is None for table in described)
     return live > SLICED and by_partition and operator.span() is not None
 
 

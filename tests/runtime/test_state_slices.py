@@ -165,6 +165,33 @@ def test_rows_of_open_windows_are_written_again_in_slices(bounds: tg.WindowBound
     run.check()
 
 
+def test_panes_of_open_windows_are_written_again_in_slices() -> None:
+    """A change replaces panes one by one, and says nothing of those that have gone: a slice has those that are left."""
+    query = readings.windows(tg.hopping(60 * ARRIVING, every=ARRIVING), by="k").agg(
+        n=tg.count(), most=tg.max(readings.x)
+    )
+    rng, run, renewed = np.random.default_rng(6), Run(query), 0
+    most = live = 0
+    for number in range(BATCHES):
+        run.batch(np.minimum(rng.integers(0, KEYS, ARRIVING), rng.integers(0, KEYS, ARRIVING)))
+        live = sum(run.operator.counts().values())
+        renewed += run.kept is not None and run.kept.renewal is not None
+        if live > slicing.SLICED + ARRIVING:
+            most = max(most, run.written[-1])
+        if number % 10 == 0:
+            _same_panes(run)
+    assert live > 2 * slicing.SLICED
+    assert renewed > 10
+    assert 0 < most < live // 2
+    _same_panes(run)
+
+
+def _same_panes(run: Run) -> None:
+    """What is read back is what there is."""
+    held, found = (sorted(pl.DataFrame(one.tables()["panes"]).rows()) for one in (run.operator, run.read_back()))
+    assert held == found
+
+
 def test_slices_are_by_numbers_that_other_keys_are_given() -> None:
     """Keys come and go, and some come again, with another number; what goes and comes is written as changes."""
     events = tg.stream("R", "k string, t bigint, x bigint", progress="t")

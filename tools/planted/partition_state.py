@@ -242,6 +242,13 @@ GROUP = Group(
         bug(
             "a large state is written whole", STATE, "slices = slices and _has_slices(operator, live)", "slices = False"
         ),
+        bug("many panes are written whole", STATE, '("partition", "row", "queue")', '("partition", "queue")'),
+        bug(
+            "a slice has the panes of all partitions",
+            "runtime/ordered/windows/hopping.py",
+            "return self._of(np.arange(span.first, span.end))",
+            "return self.tables()",
+        ),
         bug(
             "deltas go before all of a state is written again",
             STATE,

@@ -15,7 +15,7 @@ from tidegate.analysis.ordered.windows import PANES
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.filters import where
-from tidegate.runtime.ordered.family import Tables
+from tidegate.runtime.ordered.family import Span, Tables
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.partitions import key_columns
 from tidegate.runtime.ordered.row_arrays import PARTITION
@@ -73,8 +73,15 @@ class HoppingOperator(WindowsOperator[PaneStore]):
         return replace(self, made=(before, left)), result
 
     def tables(self) -> dict[str, pa.Table]:
+        return self._of(self.settled().all_partitions())
+
+    def tables_in(self, span: Span) -> dict[str, pa.Table]:
+        return self._of(np.arange(span.first, span.end))
+
+    def _of(self, partitions: Int64Array) -> dict[str, pa.Table]:
+        """The panes of these partitions as they are stored."""
         state = self.settled()
-        extract = state.extract(state.all_partitions())
+        extract = state.extract(partitions)
         return {PANES: state.as_stored(extract, extract.rows).to_arrow()} if extract.rows.height else {}
 
     def changes(self) -> dict[str, pa.Table] | None:
