@@ -74,6 +74,13 @@ GROUP = Group(
             "(self.steps - steps) * (max(least, most or 1, 1) - 1)",
             "max(least, most or 1, 1) - 1",
         ),
+        bug("a choice is no step", "algebra/functions/patterns.py", "int(least != most), start", "0, start"),
+        bug(
+            "an alternative of nothing is no step",
+            "algebra/functions/patterns.py",
+            "self._add_steps(1, self.place)",
+            "self._add_steps(0, self.place)",
+        ),
         bug(
             "a lazy repetition is as long as it can be",
             PATTERNS,
