@@ -55,6 +55,7 @@ GROUP = Group(
             " or _CONVERSION in str(error)",
             "",
         ),
+        bug("a file that ends with a number is whole", GIVEN, "is_open = _BEGUN.search(", "is_open = _BEGUN.match("),
         bug("a file of one column is whole", GIVEN, "if table.num_columns > 1 else", "if True else"),
         bug(
             "a set that leaves out characters is as small as one that has them",
