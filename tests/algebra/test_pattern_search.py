@@ -220,3 +220,5 @@ def test_half_of_a_character_is_no_text(build: Callable[[tg.Expression], tg.Expr
     relation = tg.stream("S", "txt string, t bigint", progress="t")
     with pytest.raises(QueryError, match="TG110 half of a character is no text"):
         relation.where(build(relation.txt))
+    with pytest.raises(QueryError, match="TG110 half of a character is no text"):
+        tg.string_agg(relation.txt, "\ud800")
