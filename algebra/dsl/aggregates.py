@@ -9,6 +9,7 @@ from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.suggestions import aggregate_hint, row_value_hint
 from tidegate.algebra.dsl.expression import Expression, Operand, ValueOfGroup, build, constant, to_expression
 from tidegate.algebra.dsl.here import Here, unknown_name
+from tidegate.algebra.dsl.literals import whole_text
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate, Function, aggregate_type
 from tidegate.algebra.terms import Lit
@@ -455,4 +456,4 @@ def string_agg(
             raise QueryError(
                 "TG132", f"{shown(separator)} is no separator", hint='it is text: tg.string_agg(r.x, ", ", by=r.time)'
             )
-        return _aggregate(Function.STRING_AGG, argument, argument if by is None else by, filter, separator)
+        return _aggregate(Function.STRING_AGG, argument, argument if by is None else by, filter, whole_text(separator))

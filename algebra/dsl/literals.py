@@ -142,6 +142,11 @@ def _text(value: str, kind: Kind | None, shift: bool) -> Lit:
             raise QueryError(
                 "TG110", f"{shown(value)} is no date", hint='write ISO text such as "2013-01-31"'
             ) from None
+    return Lit(whole_text(value), STRING)
+
+
+def whole_text(value: str) -> str:
+    """The text; `QueryError` TG110 where it has half of a character, which no engine takes."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -150,7 +155,7 @@ def _text(value: str, kind: Kind | None, shift: bool) -> Lit:
             f"half of a character is no text: {shown(value)}",
             hint='read texts as UTF-8; errors="replace" writes \ufffd for what is none',
         ) from None
-    return Lit(value, STRING)
+    return value
 
 
 def _decimal(value: Decimal) -> Lit:

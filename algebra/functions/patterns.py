@@ -85,6 +85,8 @@ class _Reader:
         parts, empty = [], False
         while True:
             alternative, can_be_empty = self._sequence()
+            if not alternative:
+                self._add_steps(1, self.place)
             parts.append(alternative)
             empty |= can_be_empty
             if not self._take("|"):
@@ -110,12 +112,17 @@ class _Reader:
                         raise self.refused("a group that is repeated", "write (?:...) around what is repeated")
                 atom, can_be_empty = atom + quantifier, can_be_empty or least == 0
                 self.steps += (self.steps - steps) * (max(least, most or 1, 1) - 1)
-            if self.steps > _MOST_STEPS:
-                self.place = start
-                raise self.refused(_many(self.steps), "repetitions of repetitions multiply: take smaller numbers")
+            self._add_steps(int(least != most), start)
             parts.append(atom)
             empty &= can_be_empty
         return "".join(parts), empty
+
+    def _add_steps(self, more: int, start: int) -> None:
+        """Steps that take no character: the choice of a repetition, an alternative of nothing."""
+        self.steps += more
+        if self.steps > _MOST_STEPS:
+            self.place = start
+            raise self.refused(_many(self.steps), "repetitions of repetitions multiply: take smaller numbers")
 
     def _quantifier(self) -> tuple[str, int, int | None]:
         for sign, least, most in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):

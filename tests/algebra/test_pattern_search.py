@@ -83,8 +83,12 @@ def test_no_text_takes_long(pattern: str, text: str) -> None:
         (".{1000}" * 11, 11_000),
         ("[^é]{1000}" * 4, 12_000),
         (r"(?:\W{101}){50}", 10_150),
+        (".?" * 9_900, 10_002),
+        (".{0,3}" * 3_300, 10_004),
+        ("|" * 300_000, 10_001),
+        ("." * 9_000 + "|" * 90_000, 10_001),
     ],
-    ids=["repetitions", "any", "set", "class"],
+    ids=["repetitions", "any", "set", "class", "optional ones", "repetitions of any", "nothing", "or nothing"],
 )
 def test_a_pattern_of_many_steps_is_refused(pattern: str, steps: int) -> None:
     """Rust would refuse it, too, but only when rows come."""
@@ -104,8 +108,24 @@ def test_a_pattern_of_many_steps_is_refused(pattern: str, steps: int) -> None:
         ("[^" + "".join(chr(0x10000 + 3001 * n) for n in range(3)) + "]{833}") * 3,
         "(?:[^" + "".join(chr(0x10000 + 3001 * n) for n in range(64)) + "]{146}){2}",
         "(?:b" * 49 + "(?:a|[^c]d)?" + "|c[de])?" * 49 + "z",
+        ".?" * 4_000 + "x?.*" * 498 + "y",
+        ".{0,1000}" * 9 + ".{0,988}y",
+        "(?:y" + "|.?|" * 2_498 + ")y",
     ],
-    ids=["any", "set", "classes", "repetitions", "a large set", "a set of few", "far", "many far", "deep"],
+    ids=[
+        "any",
+        "set",
+        "classes",
+        "repetitions",
+        "a large set",
+        "a set of few",
+        "far",
+        "many far",
+        "deep",
+        "optional ones",
+        "many optional ones",
+        "alternatives",
+    ],
 )
 def test_what_is_allowed_rust_compiles(pattern: str) -> None:
     rows = pl.DataFrame({"txt": ["x"]})
@@ -200,3 +220,5 @@ def test_half_of_a_character_is_no_text(build: Callable[[tg.Expression], tg.Expr
     relation = tg.stream("S", "txt string, t bigint", progress="t")
     with pytest.raises(QueryError, match="TG110 half of a character is no text"):
         relation.where(build(relation.txt))
+    with pytest.raises(QueryError, match="TG110 half of a character is no text"):
+        tg.string_agg(relation.txt, "\ud800")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,22 @@ def test_a_file_may_be_cut_off_within_a_column_that_nobody_reads(tmp_path: Path)
     (tmp_path / "in.csv").write_bytes(b'id,txt,t,more\n1,a,1,\xff\n2,a,2,"b\n3,c,3,d\n')
     with pytest.raises(tg.QueryError, match=r"TG412.*begins with a quote that none closes"):
         read(tmp_path / "in.csv")
+
+
+@pytest.mark.parametrize("value", ["12", " 1.5", "true", "2026-03-02", "2026-03-02T12:00:00.000000001Z"])
+def test_a_file_may_be_cut_off_within_a_number_that_nobody_reads(
+    tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also within an instant of more digits than Python has, where pandas is not there to take it."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for name, pack in (("in.csv", bytes), ("in.csv.gz", gzip.compress)):
+        lines = f'id,txt,t,more\n1,"a,",1,{value}\n2,a,2,"{value}'.encode()
+        (tmp_path / name).write_bytes(pack(lines))
+        with pytest.raises(tg.QueryError, match=r"TG412.*begins with a quote that none closes"):
+            read(tmp_path / name)
+        for end in (b'"', b'"\n'):
+            (tmp_path / name).write_bytes(pack(lines + end))
+            assert len(read(tmp_path / name)[1]) == 2
 
 
 def test_a_value_that_is_no_text_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,7 @@ GROUP = Group(
             " or _CONVERSION in str(error)",
             "",
         ),
+        bug("a file that ends with a number is whole", GIVEN, "is_open = _BEGUN.search(", "is_open = _BEGUN.match("),
         bug("a file of one column is whole", GIVEN, "if table.num_columns > 1 else", "if True else"),
         bug(
             "a set that leaves out characters is as small as one that has them",
@@ -73,6 +74,13 @@ GROUP = Group(
             "algebra/functions/patterns.py",
             "(self.steps - steps) * (max(least, most or 1, 1) - 1)",
             "max(least, most or 1, 1) - 1",
+        ),
+        bug("a choice is no step", "algebra/functions/patterns.py", "int(least != most), start", "0, start"),
+        bug(
+            "an alternative of nothing is no step",
+            "algebra/functions/patterns.py",
+            "self._add_steps(1, self.place)",
+            "self._add_steps(0, self.place)",
         ),
         bug(
             "a lazy repetition is as long as it can be",

@@ -1,4 +1,4 @@
-"""Partial results merged in pairs, row by row, and running partial results that are made of such pairs.
+"""Partial results merged in pairs, and those that run through segments: compiled; of sketches, by such pairs.
 
 A row of NULLs is the partial result of no rows.
 """
