@@ -123,7 +123,7 @@ class SparkRun:
 
     def watch(self, is_active: Callable[[], bool]) -> None:
         """Has Spark run a batch whenever there is something to do, until the query ends."""
-        self.watching = Watcher(self.look, is_active)
+        self.watching = Watcher(self.look, is_active, self.batching)
 
     def look(self, clock: bool = False) -> None:
         """Has Spark run a batch if there is something for one, or if the `clock` may have gone on."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from threading import Event
 from threading import enumerate as threads
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,7 +34,7 @@ def test_a_look_that_fails_is_tried_again_and_said_once(caplog: pytest.LogCaptur
             raise OSError("no")
         done.set()
 
-    watch = Watcher(look, lambda: True)
+    watch = Watcher(look, lambda: True, nullcontext())
     assert done.wait(60)
     watch.stop()
     assert not watchers()
@@ -51,10 +53,29 @@ def test_the_clock_goes_on_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
         if looks.count(True) == 2:
             done.set()
 
-    watch = Watcher(look, lambda: True)
+    watch = Watcher(look, lambda: True, nullcontext())
     assert done.wait(60)
     watch.stop()
     assert looks.count(True) < len(looks)
+
+
+def test_a_look_that_waited_for_a_batch_does_not_put_off_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the batch took: what has come meanwhile is looked for as soon as ever."""
+    now, done, looks = [0.0], Event(), list[bool]()
+    monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    class Idle(nullcontext[None]):
+        def __enter__(self) -> None:
+            now[0] += 1000.0  # a batch that runs for so long
+
+    def look(clock: bool) -> None:
+        looks.append(clock)
+        if len(looks) == 3:
+            done.set()
+
+    watch = Watcher(look, lambda: True, Idle())
+    assert done.wait(60)
+    watch.stop()
 
 
 @pytest.mark.parametrize("end", ["ended", "no JVM"])
@@ -64,7 +85,7 @@ def test_it_ends_with_the_query(end: str) -> None:
             raise Py4JNetworkError
         return False
 
-    Watcher(lambda _: None, is_active)
+    Watcher(lambda _: None, is_active, nullcontext())
     for thread in watchers():
         thread.join(60)
     assert not watchers()
@@ -78,7 +99,7 @@ def test_a_look_may_stop_it() -> None:
         assert ready.wait(60)
         made[0].stop()
 
-    made.append(Watcher(look, lambda: True))
+    made.append(Watcher(look, lambda: True, nullcontext()))
     ready.set()
     for thread in watchers():
         thread.join(60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from threading import Event, Thread, current_thread
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
@@ -25,12 +26,15 @@ _logger = logging.getLogger("tidegate.spark")
 class Watcher:
     """A thread that calls `look` again and again until the query ends or `stop` is called.
 
-    `look` is told whether the clock may have gone on; one that fails is tried again. `is_active` says whether the query
+    `look` is told whether the clock may have gone on; one that fails is tried again. It is called with `idle` held,
+    which a batch holds as long as it runs: to wait for that is no part of a look. `is_active` says whether the query
     runs.
     """
 
-    def __init__(self, look: Callable[[bool], None], is_active: Callable[[], bool]) -> None:
-        self._look, self._is_active = look, is_active
+    def __init__(
+        self, look: Callable[[bool], None], is_active: Callable[[], bool], idle: AbstractContextManager[object]
+    ) -> None:
+        self._look, self._is_active, self._idle = look, is_active, idle
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="tidegate-watching", daemon=True)
         self._thread.start()
@@ -52,7 +56,10 @@ class Watcher:
                 asked = began
             clock = began - ticked >= CLOCK
             try:
-                self._look(clock)
+                with self._idle:
+                    looking = time.monotonic()
+                    self._look(clock)
+                    took = time.monotonic() - looking
             except Exception as error:  # noqa: BLE001 - without another look the query would wait for ever
                 if repr(error) != said:
                     said = repr(error)
@@ -61,7 +68,7 @@ class Watcher:
                 continue
             if clock:
                 ticked = began
-            wait = max(APART, TIMES * (time.monotonic() - began))
+            wait = max(APART, TIMES * took)
 
     def _runs(self) -> bool:
         try:
