@@ -16,7 +16,7 @@ KEY: Final = "key {}"
 NO_ID: Final = -1
 #: Ids are counted up from 0.
 _MOST_IDS: Final = 1 << 62
-_LAYER: Final = "\0layer"
+_PLACE: Final = "\0place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,26 @@ class StateTable:
             keys = list(self.columns)[: self.keys] if self.merge == "row" else []
             alike = [*keys, *(column for column in (self.id, self.number) if column is not None)]
             return pl.concat(parts).unique(alike, keep="last", maintain_order=True)
-        rows = pl.concat([part.with_columns(pl.lit(number).alias(_LAYER)) for number, part in enumerate(parts)])
+        return self._replaced(parts)
+
+    def _replaced(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """The rows of all parts whose partition no later part replaces, and those that are lasting."""
         keys = list(self.columns)[: self.keys]
         lasting = pl.lit(value=False) if self.lasting is None else self.lasting
-        replaced = ~lasting if self.adds is None else ~lasting & ~self.adds
-        said = pl.col(_LAYER) >= pl.col(_LAYER).filter(replaced).max().over(keys)
-        return rows.filter(lasting | said.fill_null(value=True)).drop(_LAYER)
+        replacing = ~lasting if self.adds is None else ~lasting & ~self.adds
+        kept, later = [parts[-1]], [parts[-1].filter(replacing).select(keys)]
+        for part in reversed(parts[:-1]):
+            kept.append(self._without(part, pl.concat(later), keys))
+            later.append(part.filter(replacing).select(keys))
+        return pl.concat(reversed(kept))
+
+    def _without(self, part: pl.DataFrame, later: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+        """The rows of a part whose keys are not among the later ones, and those that are lasting."""
+        rows = part if self.lasting is None else part.with_row_index(_PLACE).filter(~self.lasting)
+        left = rows.join(later, on=keys, how="anti", nulls_equal=True, maintain_order="left")
+        if self.lasting is None:
+            return left
+        return pl.concat([part.with_row_index(_PLACE).filter(self.lasting), left]).sort(_PLACE).drop(_PLACE)
 
     def _queued(self, parts: Sequence[pl.DataFrame], gone: str) -> pl.DataFrame:
         """The rows of all parts without those of which a later part says that they are gone; of each partition the

@@ -163,6 +163,35 @@ def test_rows_that_have_left_at_the_front_are_gone_however_deltas_are_merged(see
     assert whole.height == sum(map(len, held))
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(("lasting", "adds"), [(False, False), (True, False), (False, True), (True, True)])
+def test_a_later_part_replaces_the_rows_of_its_partitions(seed: int, lasting: bool, adds: bool) -> None:
+    """Save for those that are lasting, and not by rows that are added; the others stand as they were written."""
+    rng = random.Random(f"partition {seed} {lasting} {adds}")
+    table = StateTable(
+        pl.Schema({"key 0": pl.Float64(), "key 1": pl.String(), "l": pl.Boolean(), "a": pl.Boolean(), "n": pl.Int64()}),
+        "partition",
+        2,
+        lasting=pl.col("l") if lasting else None,
+        adds=pl.col("a") if adds else None,
+    )
+    keys = [(x, text) for x in (0.5, float("nan"), None) for text in ("a", None)]
+    parts = [
+        [(*rng.choice(keys), rng.random() < 0.3, rng.random() < 0.3, 10 * part + n) for n in range(rng.randrange(8))]
+        for part in range(rng.randrange(2, 6))
+    ]
+    left = []
+    for number, rows in enumerate(parts):
+        later = [
+            row for part in parts[number + 1 :] for row in part if not (lasting and row[2]) and not (adds and row[3])
+        ]
+        replaced = {str(row[:2]) for row in later}
+        left += [row[4] for row in rows if (lasting and row[2]) or str(row[:2]) not in replaced]
+    merged = table.merged([pl.DataFrame(rows, schema=dict(table.columns), orient="row") for rows in parts])
+    assert merged.schema == table.columns
+    assert merged.get_column("n").to_list() == left
+
+
 @pytest.mark.parametrize("seed", shards(3))
 @pytest.mark.parametrize("key", ["bigint", "string", "double"])
 def test_a_run_that_starts_again_goes_on_the_same(
