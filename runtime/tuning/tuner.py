@@ -27,6 +27,10 @@ ASSUMED: Final = {
 BETTER: Final = 0.8
 #: A step of fewer rows is done at the first of its ways: there is nothing to gain, and nothing to learn.
 WORTH: Final = 50_000
+#: A place where a step was not done so many times in succession is tried again, where that is not expected to take so
+#: many times as long: what it was measured to take may be of other times, such as the first batches.
+AGAIN: Final = 100
+DEARER: Final = 2.0
 _BATCH: Final = "batch"
 _RECORDED: Final = "as recorded"
 #: Rows a byte of a file, before any was read.
@@ -51,6 +55,8 @@ class Tuner:
     _fits: dict[tuple[str, str], CostFit] = field(default_factory=dict)
     _last: dict[str, Way] = field(default_factory=dict)
     _density: dict[str, float] = field(default_factory=dict)
+    #: How many times a step was done elsewhere since it was measured at a place.
+    _elsewhere: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def begin(self, seq: int, files: Mapping[str, Sequence[SourceFile]]) -> None:
         """A batch begins that takes these files; what one that failed has chosen is forgotten."""
@@ -85,7 +91,8 @@ class Tuner:
         choice = recorded if recorded is not None else self._cheapest(step, rows, ways)
         if choice is None:
             return ways[0]
-        self._last[step] = choice.way
+        if not self._is_long_ago(step, choice.way):
+            self._last[step] = choice.way
         self.choices.append(choice)
         return choice.way
 
@@ -113,8 +120,14 @@ class Tuner:
         last = self._last.get(step)
         if last in seconds and seconds[best] > BETTER * seconds[last]:
             best = last
+        again = [way for way in ways if self._is_long_ago(step, way) and seconds[way] < DEARER * seconds[best]]
+        best = again[0] if again else best
         others = "; ".join(f"{way}: {seconds[way]:.3g} s" for way in ways if way != best)
         return Choice(step, best, f"{seconds[best]:.3g} s expected for {rows:,} rows; {others}")
+
+    def _is_long_ago(self, step: str, way: Way) -> bool:
+        """Whether what the step takes at that place was measured long ago."""
+        return self._elsewhere.get((step, way.place), 0) >= AGAIN
 
     def seconds(self, step: str, way: Way, rows: int) -> float:
         """What a step is expected to take."""
@@ -143,6 +156,9 @@ class Tuner:
         for step, (way, rows) in worth.items():
             fit = self._fits.setdefault((step, way.place), CostFit())
             fit.add(seconds * expected[step] / whole, ASSUMED[way.place], rows, way.tasks, way.cores)
+            for of, place in self._fits:
+                if of == step:
+                    self._elsewhere[of, place] = 0 if place == way.place else self._elsewhere.get((of, place), 0) + 1
 
     def rows_of(self, stream: str, size: int) -> int:
         """About how many rows files of so many bytes have."""

@@ -25,7 +25,7 @@ from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.tuning import tuner
 from tidegate.runtime.tuning.choices import FILES, PORTIONS, Choice, Way
 from tidegate.runtime.tuning.costs import CostFit, Costs
-from tidegate.runtime.tuning.tuner import ASSUMED, BETTER, WORTH, Tuner, choices_of
+from tidegate.runtime.tuning.tuner import AGAIN, ASSUMED, BETTER, WORTH, Tuner, choices_of
 
 DRIVER, SHARDED = Way("driver"), Way("sharded", tasks=4, cores=4)
 MILLION = 1_000_000
@@ -134,6 +134,32 @@ def test_a_run_stays_where_it_is_until_another_place_is_clearly_better() -> None
     for _ in range(5):
         learning.measured({"Q": (other, MILLION)}, 0.5)
     assert learning.choose("Q", MILLION, (DRIVER, SHARDED)) == other
+
+
+@pytest.mark.parametrize(("slow", "tried"), [(1.9, 1), (2.5, 0)])
+def test_a_place_that_was_measured_long_ago_is_tried_again_where_it_may_be_better(slow: float, tried: int) -> None:
+    """One that was measured in slow first batches would never be taken again; one that is far dearer is not tried."""
+    learning = Tuner()
+    for _ in range(3):
+        learning.measured({"Q": (SHARDED, MILLION)}, 1.0)
+        learning.measured({"Q": (DRIVER, MILLION)}, slow)
+    taken = []
+    for _ in range(AGAIN + 50):
+        taken.append(learning.choose("Q", MILLION, (DRIVER, SHARDED)))
+        learning.measured({"Q": (taken[-1], MILLION)}, {DRIVER: slow, SHARDED: 1.0}[taken[-1]])
+    assert taken.count(DRIVER) == tried
+    assert taken[:AGAIN] == [SHARDED] * AGAIN
+    assert taken[-1] == SHARDED, "it is no reason to stay there"
+
+
+def test_a_place_that_is_tried_again_and_is_better_is_kept() -> None:
+    learning, taken = Tuner(), []
+    for place, seconds in ((SHARDED, 1.0), (DRIVER, 1.5)):
+        learning.measured({"Q": (place, MILLION)}, seconds)
+    for _ in range(2 * AGAIN):
+        taken.append(learning.choose("Q", MILLION, (DRIVER, SHARDED)))
+        learning.measured({"Q": (taken[-1], MILLION)}, {DRIVER: 0.2, SHARDED: 1.0}[taken[-1]])
+    assert taken == [SHARDED] * AGAIN + [DRIVER] * AGAIN
 
 
 def test_steps_that_were_done_together_share_the_time_as_expected() -> None:

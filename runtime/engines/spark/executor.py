@@ -112,8 +112,8 @@ class SparkExecutor:
     _set_partitions: int = field(init=False)
     run: str = field(init=False, default_factory=lambda: uuid.uuid4().hex)
     """Names this start of the program: by it workers know what they hold."""
-    _tried: set[str] = field(init=False, default_factory=set)
-    """Steps that workers have done."""
+    _tried: set[tuple[str, str]] = field(init=False, default_factory=set)
+    """Steps that were done, each with the place."""
     _loads: Loads = field(init=False)
     statics: Mapping[str, DataFrame] = field(init=False)
 
@@ -239,10 +239,10 @@ class SparkExecutor:
             self._learn(done, time.perf_counter() - began)
 
     def _learn(self, done: Mapping[str, tuple[Way, int]], seconds: float) -> None:
-        """Tells the tuner how long steps took together; not the first time that workers do one, as they load then what
-        it needs.
+        """Tells the tuner how long steps took together; not the first time that a place does one, as it loads then what
+        the step needs.
         """
-        new = {step for step, (way, _) in done.items() if way.place != "driver"} - self._tried
+        new = {(step, way.place) for step, (way, _) in done.items()} - self._tried
         self._tried |= new
         if not new:
             self.tuner.measured(done, seconds)

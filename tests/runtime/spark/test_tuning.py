@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from tests.runtime.spark.test_engine import expected, files, published, run, wri
 from tests.runtime.test_tuning import AnyChoice
 from tidegate.runtime.engines import options as run_options
 from tidegate.runtime.engines.spark.executor import SparkExecutor
+from tidegate.runtime.tuning.choices import Way
 from tidegate.runtime.tuning.tuner import TUNING, Tuner, choices_of
 
 pytestmark = pytest.mark.spark
@@ -64,3 +66,13 @@ def test_rows_of_files_decide_who_reads_them_not_their_bytes(
     assert (tmp_path / "in" / "a.parquet").stat().st_size < 4000
     run(spark, {"E": files(tmp_path / "in", bounded=True)}, tmp_path, driver_bytes=driver_bytes)
     assert bool(by_workers) is (driver_bytes < 8_000)
+
+
+def test_a_place_says_nothing_the_first_time_that_it_does_a_step() -> None:
+    """It loads then what the step needs: the driver's first batches were no measure either."""
+    learning = Tuner()
+    executor = SimpleNamespace(tuner=learning, _tried=set())
+    for place in (Way("driver"), Way("workers", tasks=2, cores=2)):
+        for seconds in (50.0, 1.0):
+            SparkExecutor._learn(executor, {"Q": (place, 1_000_000)}, seconds)  # type: ignore[arg-type]
+        assert learning.seconds("Q", place, 1_000_000) < 2
