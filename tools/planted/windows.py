@@ -14,6 +14,7 @@ QUEUES = "runtime/ordered/windows/queues.py"
 PAIRS = "runtime/eval/aggregates/pairs.py"
 ORDER_KEYS = "runtime/eval/aggregates/order_keys.py"
 RUNNING = "runtime/kernels/partitions/running.py"
+BLOCKS = "runtime/kernels/partitions/panes.py"
 CALENDAR = "algebra/ordered/windows/calendar.py"
 CUTS = "runtime/ordered/windows/rows/cuts.py"
 ROWS = "runtime/ordered/windows/rows/operator.py"
@@ -64,9 +65,21 @@ GROUP = Group(
         ),
         bug(
             "a window is computed again",
-            PARTIAL,
-            "first = np.maximum(pane, low[of] + 1)",
-            "first = pane",
+            BLOCKS,
+            "begin[i] = max(pane[i], low[p] + 1, least)",
+            "begin[i] = max(pane[i], least)",
+        ),
+        bug(
+            "a window has the block before its own twice",
+            BLOCKS,
+            "i if w <= end[i] else -1",
+            "i",
+        ),
+        bug(
+            "panes of a block are numbered through",
+            BLOCKS,
+            "if some[i] and some[i + 1] and of[i] == of[i + 1] and block[i] == block[i + 1]:",
+            "if some[i] and some[i + 1] and of[i] == of[i + 1]:",
         ),
         bug(
             "a pane goes with its own end",
@@ -107,13 +120,13 @@ GROUP = Group(
         bug(
             "what a block comes to goes on in the next one",
             PARTIAL,
-            "within(starts_of(_of(new), block)))",
-            "within(starts_of(_of(new))))",
+            "places(_of(new), block))",
+            "places(_of(new), 0 * block))",
         ),
         bug(
             "a window has what is before it in its block",
             PARTIAL,
-            "        place[ahead & (block[place] != self.panes.block(window, phase[of]) - 1)] = -1\n",
+            "        place[ahead & (block[place] != self.block(window, of, phase) - 1)] = -1\n",
             "",
         ),
         bug(
@@ -143,8 +156,8 @@ GROUP = Group(
         bug(
             "a window has its first pane in a block of another partition",
             PARTIAL,
-            "self.panes.block(window, phase[of]) - 1)",
-            "self.panes.block(window) - 1)",
+            "self.block(window, of, phase) - 1)",
+            "self.block(window, of, 0 * phase) - 1)",
         ),
         bug(
             "a text begins with the bytes of the one before",
@@ -297,8 +310,8 @@ GROUP = Group(
         bug(
             "windows that are not whole are reported",
             PARTIAL,
-            "return np.maximum(first, self.panes.many) if self.panes.whole else first, until",
-            "return first, until",
+            "least = panes.many if panes.whole else -ENDLESS",
+            "least = -ENDLESS",
         ),
         bug(
             "rows are counted anew in each increment",
@@ -339,8 +352,8 @@ GROUP = Group(
         bug(
             "windows from an instant on are reported for ever",
             PANES,
-            "        if self.many == ENDLESS:\n            return pane\n",
-            "        if self.many == ENDLESS:\n            return pane + 3\n",
+            "        if self.many == ENDLESS:\n            return 0\n",
+            "        if self.many == ENDLESS:\n            return 3\n",
         ),
         bug(
             "windows are aligned at the first row of an increment",

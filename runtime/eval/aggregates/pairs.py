@@ -50,7 +50,8 @@ def gathered(rows: pl.DataFrame, at: Int64Array) -> pl.DataFrame:
     """The rows at places, NULLs at negative ones."""
     missing = at < 0
     if not missing.any():
-        return rows[at]
+        follow = len(at) > 0 and at[-1] - at[0] == len(at) - 1 and bool((np.diff(at) == 1).all())
+        return rows.slice(int(at[0]), len(at)) if follow else rows[at]
     if missing.all():
         return rows.clear(len(at))
     return rows.select(pl.all().gather(pl.Series(at).set(pl.Series(missing), None)))

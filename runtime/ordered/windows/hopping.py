@@ -126,15 +126,17 @@ class _Change:
         first = state.rows.front(partitions, np.where(ends, count - goes_on, np.minimum(gone + 1, count)))
         rows = in_order(_only(first, ends).vstack(new))
         place = rows.get_column(PARTITION).to_numpy()
-        block = of.block(rows.get_column(PANE).to_numpy(), phase[place])
+        block = panes.block(rows.get_column(PANE).to_numpy(), place, phase)
         ended = (block >= before[place]) & (block < after[place])
         rows = panes.remainders(rows, ended, phase)
         rest = in_order(_only(first, ~ends).vstack(_only(rows, ends)))
         kept = np.where(ends, 0, count - gone - goes_on)
         left = where(rows, panes.is_open(rows, high))
-        return cls(left, np.where(ends, count, gone), kept, rest)
+        return cls(left, gone, kept, rest)
 
 
 def _only(rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
     """The rows of some partitions."""
+    if some.all() or not some.any():
+        return rows if some.all() else rows.clear()
     return where(rows, some[rows.get_column(PARTITION).to_numpy()])
