@@ -170,7 +170,12 @@ def _doubles(column: pl.Series) -> Float64Array:
 
 def _running(state: State, rows: pl.DataFrame, place: Int64Array, back: bool) -> list[pl.Series]:
     """The columns of a state."""
-    from tidegate.runtime.kernels.partitions.running import running_best, running_double_sums, running_sums
+    from tidegate.runtime.kernels.partitions.running import (
+        running_best,
+        running_double_sums,
+        running_halves,
+        running_sums,
+    )
 
     own = {part: rows.get_column(state.column(part)) for part, _ in state.parts}
 
@@ -185,9 +190,9 @@ def _running(state: State, rows: pl.DataFrame, place: Int64Array, back: bool) ->
         case Form.COUNT:
             columns = []
         case Form.INTEGER_SUM:
-            low, there = total(own["lo"]), some(own["hi"])
-            carry = low // _HALF
-            columns = [_if(there, total(own["hi"]) + carry), _if(there, low - carry * _HALF)]
+            there = some(own["hi"])
+            halves = running_halves(*(_no_less(own[part]).to_numpy() for part in ("hi", "lo")), place, back)
+            columns = [_if(there, column) for column in halves]
         case Form.DOUBLE_SUM:
             there = some(own["sum"])
             sums = running_double_sums(_doubles(own["sum"]), _doubles(own["comp"]), place, back)

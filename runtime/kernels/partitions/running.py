@@ -13,6 +13,7 @@ from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
 from tidegate.runtime.kernels.compiling import DOUBLES, FLAGS, INTS, OUT, OUT_DOUBLES, compiled
 
 _DOUBLE = nb.types.UniTuple(nb.float64, 2)  # type: ignore[no-untyped-call]
+_HALVES = nb.types.UniTuple(OUT, 2)  # type: ignore[no-untyped-call]
 _TWO = nb.types.UniTuple(OUT_DOUBLES, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
@@ -26,6 +27,23 @@ def running_sums(values: Int64Array, place: Int64Array, back: bool) -> Int64Arra
         total = values[i] if place[i] == 0 else total + values[i]
         sums[i] = total
     return sums
+
+
+@compiled(_HALVES(INTS, INTS, INTS, nb.boolean))
+def running_halves(high: Int64Array, low: Int64Array, place: Int64Array, back: bool) -> tuple[Int64Array, Int64Array]:
+    """The sum of a row and those before it, each of `high * 2**32 + low`, 0 <= low < 2**32."""
+    count, upper, lower = len(high), 0, 0
+    highs, lows = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    for number in range(count):
+        i = count - 1 - number if back else number
+        if place[i] == 0:
+            upper, lower = high[i], low[i]
+        else:
+            lower += low[i]
+            upper += high[i] + (lower >> 32)
+            lower &= 0xFFFFFFFF
+        highs[i], lows[i] = upper, lower
+    return highs, lows
 
 
 @compiled(_DOUBLE(nb.float64, nb.float64, nb.float64, nb.float64))

@@ -161,6 +161,15 @@ def in_order(rows: pl.DataFrame) -> pl.DataFrame:
     return rows[by_partition(of, by_pane, int(of.max()) + 1)]
 
 
+def stacked(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
+    """The rows of both, with the columns of both. One copy: each look at a column in two pieces would be another."""
+    if first.width != second.width:
+        return pl.concat([first, second], how="diagonal", rechunk=True)
+    if not first.height or not second.height:
+        return second if second.height else first
+    return pl.concat([first, second], rechunk=True)
+
+
 def starts_of(*columns: Int64Array) -> BoolArray:
     """Whether a row differs from the one before in one of the columns."""
     starts = np.ones(len(columns[0]), dtype=np.bool_)

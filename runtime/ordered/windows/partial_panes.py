@@ -20,7 +20,7 @@ from tidegate.runtime.kernels.partitions.panes import blocks, ending, places, pl
 from tidegate.runtime.ordered.partition_store import NO_LOOK
 from tidegate.runtime.ordered.row_arrays import MOST_IN_ALL, MOST_OF_A_ROW, PARTITION
 from tidegate.runtime.ordered.windows.layout import FIRST, PANE, PaneLayout
-from tidegate.runtime.ordered.windows.lifting import in_order, starts_of
+from tidegate.runtime.ordered.windows.lifting import in_order, stacked, starts_of
 from tidegate.runtime.ordered.windows.panes import ENDLESS, Axis
 
 
@@ -42,7 +42,7 @@ class PartialPanes(PaneLayout):
         block = self._block(new, phase)
         at, its = _first_alike(_of(known), self._block(known, phase), _of(new), block)
         rows = running(self.group, self._with(new, at, known, its), places(_of(new), block))
-        return in_order(pl.concat([known, rows], how="diagonal" if self.shows_empty else "vertical"))
+        return in_order(stacked(known, rows))
 
     def _with(self, new: pl.DataFrame, at: Int64Array, known: pl.DataFrame, its: Int64Array) -> pl.DataFrame:
         """New panes, with known ones merged into those at some places."""
