@@ -121,9 +121,12 @@ def _sketches(state: State, first: pl.Series, second: pl.Series) -> pl.Series:
 
 def _double_sum(own: dict[str, pl.Series], other: dict[str, pl.Series]) -> list[pl.Series]:
     """Sums of doubles, each as what is rounded and what that has lost."""
-    (x, lost_x), (y, lost_y) = (tuple(map(_doubles, (some["sum"], some["comp"]))) for some in (own, other))
-    missing = own["sum"].is_null() & other["sum"].is_null()
-    return [pl.Series(column).set(missing, None) for column in sum_of_doubles(x, lost_x, y, lost_y)]
+    from tidegate.runtime.kernels.partitions.running import double_sums
+
+    sums = double_sums(*(_doubles(some[part]) for some in (own, other) for part in ("sum", "comp")))
+    if not own["sum"].null_count() or not other["sum"].null_count():
+        return [pl.Series(column) for column in sums]
+    return [_if((own["sum"].is_not_null() | other["sum"].is_not_null()).to_numpy(), column) for column in sums]
 
 
 def sum_of_doubles(
@@ -162,7 +165,7 @@ def _halves(x: Float64Array) -> tuple[Float64Array, Float64Array]:
 
 
 def _doubles(column: pl.Series) -> Float64Array:
-    return column.fill_null(0.0).to_numpy()
+    return (column.fill_null(0.0) if column.null_count() else column).to_numpy()
 
 
 # --- running ---------------------------------------------------------------------------------------------------------

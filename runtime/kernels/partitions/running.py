@@ -58,6 +58,17 @@ def double_sum(high: float, low: float, also_high: float, also_low: float):  # t
     return total, 0.0
 
 
+@compiled(_TWO(DOUBLES, DOUBLES, DOUBLES, DOUBLES))
+def double_sums(
+    high: Float64Array, low: Float64Array, also_high: Float64Array, also_low: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """The sums of two at the same place, and what they have lost."""
+    sums, losses = np.empty(len(high), dtype=np.float64), np.empty(len(high), dtype=np.float64)
+    for i in range(len(high)):
+        sums[i], losses[i] = double_sum(high[i], low[i], also_high[i], also_low[i])
+    return sums, losses
+
+
 @compiled(_TWO(DOUBLES, DOUBLES, INTS, nb.boolean))
 def running_double_sums(
     high: Float64Array, low: Float64Array, place: Int64Array, back: bool
