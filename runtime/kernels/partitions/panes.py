@@ -1,8 +1,8 @@
 """Panes of windows: their order, the blocks that they are in, and the windows that end with them.
 
 Panes stand by partition and number: pane `pane[i]` is of partition `of[i]`. Block b of partition p has `many` panes,
-the last of them `b * many + phase[p]`. One pass takes a fraction of what one of NumPy takes for each step. Compiled once
-for these types into a cache beside this file.
+the last of them `b * many + phase[p]`. One pass takes a fraction of what NumPy takes for all steps. Compiled once for
+these types into a cache beside this file.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _THREE = nb.types.UniTuple(OUT, 3)  # type: ignore[no-untyped-call]  # numba has
 @compiled(nb.boolean(INTS, INTS))
 def ascend(of: Int64Array, pane: Int64Array) -> bool:
     """Whether rows are by partition and pane."""
-    for i in range(1, len(of)):
-        if of[i] < of[i - 1] or (of[i] == of[i - 1] and pane[i] < pane[i - 1]):
-            return False
-    return True
+    i = 1
+    while i < len(of) and (of[i] > of[i - 1] or (of[i] == of[i - 1] and pane[i] >= pane[i - 1])):
+        i += 1
+    return i >= len(of)
 
 
 @compiled(OUT(INTS, INTS, INTS, nb.int64))

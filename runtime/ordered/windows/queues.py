@@ -73,13 +73,14 @@ class RowQueues(RowArrays):
         added = counts(rows, len(partitions))
         count = kept + added
         self._make_room(partitions, gone + count)
-        first, room, before = self._first[partitions] + gone, self._room[partitions] - gone, self._gone[partitions] + gone
-        used = self._used
+        first, room = self._first[partitions] + gone, self._room[partitions] - gone
+        before, used = self._gone[partitions] + gone, self._used
         height = self.height + int((count - self._count[partitions]).sum())
         outgrown = np.flatnonzero(count > room)
         if len(outgrown):
             at, more = ranges(first[outgrown], kept[outgrown]), 2 * count[outgrown]
-            first[outgrown], room[outgrown], before[outgrown] = used + np.cumsum(more) - more, more, 0
+            first[outgrown], room[outgrown] = used + np.cumsum(more) - more, more
+            before[outgrown] = 0
             used += int(more.sum())
             to = ranges(first[outgrown], kept[outgrown])
             for column in self._columns.values():
