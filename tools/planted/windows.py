@@ -14,6 +14,8 @@ QUEUES = "runtime/ordered/windows/queues.py"
 PAIRS = "runtime/eval/aggregates/pairs.py"
 ORDER_KEYS = "runtime/eval/aggregates/order_keys.py"
 RUNNING = "runtime/kernels/partitions/running.py"
+COMPILED = "runtime/eval/aggregates/compiled.py"
+PLACES = "runtime/kernels/asof/places.py"
 BLOCKS = "runtime/kernels/partitions/panes.py"
 CALENDAR = "algebra/ordered/windows/calendar.py"
 CUTS = "runtime/ordered/windows/rows/cuts.py"
@@ -31,6 +33,7 @@ GROUP = Group(
         "tests/runtime/test_pane_phases.py",
         "tests/runtime/test_pane_queues.py",
         "tests/runtime/kernels/test_grouping.py",
+        "tests/runtime/kernels/test_panes.py",
         "tests/runtime/test_window_kinds.py",
         "tests/runtime/test_whole_windows.py",
         "tests/runtime/test_windows_between.py",
@@ -195,6 +198,30 @@ GROUP = Group(
             QUEUES,
             "                column.move(at, to)\n",
             "",
+        ),
+        bug(
+            "rows move back to where the room of another begins",
+            QUEUES,
+            "            before[outgrown] = 0\n",
+            "",
+        ),
+        bug(
+            "rows that are packed have as many places before them as ever",
+            QUEUES,
+            "            self._gone[:] = 0\n",
+            "            pass\n",
+        ),
+        bug(
+            "of rows with equal keys the first stays",
+            COMPILED,
+            "last[numbers] = np.arange(rows.height)",
+            "last[numbers[::-1]] = np.arange(rows.height)[::-1]",
+        ),
+        bug(
+            "an instant is searched for behind the one before",
+            PLACES,
+            "high = low + step - 1",
+            "high = low + step - 2",
         ),
         bug(
             "sums of doubles forget what they lost",
