@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 import polars as pl
 
+from tidegate.runtime.eval.aggregates.compiled import last_of_each
 from tidegate.runtime.plan.progress import not_of_this_program
 
 #: The columns of a partition's keys, by their places.
@@ -73,7 +74,7 @@ class StateTable:
         if self.merge in ("id", "row"):
             keys = list(self.columns)[: self.keys] if self.merge == "row" else []
             alike = [*keys, *(column for column in (self.id, self.number) if column is not None)]
-            return pl.concat(parts).unique(alike, keep="last", maintain_order=True)
+            return last_of_each(pl.concat(parts), alike)
         return self._replaced(parts)
 
     def _replaced(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

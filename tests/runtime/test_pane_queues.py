@@ -207,6 +207,8 @@ def test_sums_run_through_segments_of_any_length() -> None:
     segments = np.split(values, np.cumsum(lengths)[:-1])
     assert sums.tolist() == np.concatenate([np.cumsum(segment) for segment in segments]).tolist()
     assert not lost.any()
+    odd, _ = running_doubles(np.array([1e16, 1.0, 1.0, -1e16]), np.zeros(4), np.arange(4))
+    assert odd.tolist() == [1e16, 1e16, 1e16 + 2, 2.0]
 
 
 @pytest.mark.parametrize("ahead", [False, True])

@@ -16,6 +16,7 @@ from tests.shards import shards
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.eval.aggregates import compiled
 from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateExtract
 from tidegate.runtime.ordered.match.operator import MatchOperator
@@ -279,3 +280,20 @@ def test_layers_are_few_and_rows_are_seldom_written_again() -> None:
             tiers = list(map(tier_of, deltas))
             assert tiers == sorted(tiers, reverse=True)
         assert written < 8 * new
+
+
+@pytest.mark.parametrize("many", [0, 10**6])
+@pytest.mark.parametrize("keys", [["k", "n"], ["s", "b", "n"], ["x", "n"], ["n"]])
+def test_of_rows_with_equal_keys_the_last_stays(keys: list[str], many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether kernels tell them apart or Polars does; those that stay are in their order."""
+    monkeypatch.setattr(compiled, "MANY_ROWS", many)
+    monkeypatch.setattr(compiled, "MANY_ROWS_LOADED", many)
+    rng = random.Random(str(keys))
+    drawn = [
+        (rng.choice((1, 2, None)), rng.choice(("a", "", None)), rng.random() < 0.5, rng.choice((0.5, 1.5)), n, place)
+        for place, n in enumerate(rng.choices(range(9), k=200))
+    ]
+    rows = pl.DataFrame(drawn, schema=["k", "s", "b", "x", "n", "place"], orient="row")
+    last = {tuple(row[name] for name in keys): row["place"] for row in rows.iter_rows(named=True)}
+    assert compiled.last_of_each(rows, keys)["place"].to_list() == sorted(last.values())
+    assert compiled.last_of_each(rows.clear(), keys).equals(rows.clear())

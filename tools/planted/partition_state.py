@@ -88,7 +88,7 @@ GROUP = Group(
             "possible &= pl.struct(self.unique).is_unique()",
             "pass",
         ),
-        bug("the first values of a run count", DESCRIBED, 'keep="last"', 'keep="first"'),
+        bug("the first values of a run count", "runtime/eval/aggregates/compiled.py", 'keep="last"', 'keep="first"'),
         bug("one different value of a run is enough", TABLES, '"append" if different else "id"', '"id"'),
         bug("rows that go leave the pool as full", POOL, "- int(self._count[partitions].sum())", ""),
         bug("a partition has room where others have theirs", POOL, "used += room[partition]", "used += total"),

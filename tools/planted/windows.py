@@ -14,6 +14,9 @@ QUEUES = "runtime/ordered/windows/queues.py"
 PAIRS = "runtime/eval/aggregates/pairs.py"
 ORDER_KEYS = "runtime/eval/aggregates/order_keys.py"
 RUNNING = "runtime/kernels/partitions/running.py"
+COMPILED = "runtime/eval/aggregates/compiled.py"
+PLACES = "runtime/kernels/asof/places.py"
+BLOCKS = "runtime/kernels/partitions/panes.py"
 CALENDAR = "algebra/ordered/windows/calendar.py"
 CUTS = "runtime/ordered/windows/rows/cuts.py"
 ROWS = "runtime/ordered/windows/rows/operator.py"
@@ -30,6 +33,7 @@ GROUP = Group(
         "tests/runtime/test_pane_phases.py",
         "tests/runtime/test_pane_queues.py",
         "tests/runtime/kernels/test_grouping.py",
+        "tests/runtime/kernels/test_panes.py",
         "tests/runtime/test_window_kinds.py",
         "tests/runtime/test_whole_windows.py",
         "tests/runtime/test_windows_between.py",
@@ -64,9 +68,21 @@ GROUP = Group(
         ),
         bug(
             "a window is computed again",
-            PARTIAL,
-            "first = np.maximum(pane, low[of] + 1)",
-            "first = pane",
+            BLOCKS,
+            "begin[i] = max(pane[i], low[p] + 1, least)",
+            "begin[i] = max(pane[i], least)",
+        ),
+        bug(
+            "a window has the block before its own twice",
+            BLOCKS,
+            "i if w <= end[i] else -1",
+            "i",
+        ),
+        bug(
+            "panes of a block are numbered through",
+            BLOCKS,
+            "if some[i] and some[i + 1] and of[i] == of[i + 1] and block[i] == block[i + 1]:",
+            "if some[i] and some[i + 1] and of[i] == of[i + 1]:",
         ),
         bug(
             "a pane goes with its own end",
@@ -107,13 +123,13 @@ GROUP = Group(
         bug(
             "what a block comes to goes on in the next one",
             PARTIAL,
-            "within(starts_of(_of(new), block)))",
-            "within(starts_of(_of(new))))",
+            "places(_of(new), block))",
+            "places(_of(new), 0 * block))",
         ),
         bug(
             "a window has what is before it in its block",
             PARTIAL,
-            "        place[ahead & (block[place] != self.panes.block(window, phase[of]) - 1)] = -1\n",
+            "        place[ahead & (block[place] != self.block(window, of, phase) - 1)] = -1\n",
             "",
         ),
         bug(
@@ -143,8 +159,8 @@ GROUP = Group(
         bug(
             "a window has its first pane in a block of another partition",
             PARTIAL,
-            "self.panes.block(window, phase[of]) - 1)",
-            "self.panes.block(window) - 1)",
+            "self.block(window, of, phase) - 1)",
+            "self.block(window, of, 0 * phase) - 1)",
         ),
         bug(
             "a text begins with the bytes of the one before",
@@ -182,6 +198,30 @@ GROUP = Group(
             QUEUES,
             "                column.move(at, to)\n",
             "",
+        ),
+        bug(
+            "rows move back to where the room of another begins",
+            QUEUES,
+            "            before[outgrown] = 0\n",
+            "",
+        ),
+        bug(
+            "rows that are packed have as many places before them as ever",
+            QUEUES,
+            "            self._gone[:] = 0\n",
+            "            pass\n",
+        ),
+        bug(
+            "of rows with equal keys the first stays",
+            COMPILED,
+            "last[numbers] = np.arange(rows.height)",
+            "last[numbers[::-1]] = np.arange(rows.height)[::-1]",
+        ),
+        bug(
+            "an instant is searched for behind the one before",
+            PLACES,
+            "high = low + step - 1",
+            "high = low + step - 2",
         ),
         bug(
             "sums of doubles forget what they lost",
@@ -297,8 +337,8 @@ GROUP = Group(
         bug(
             "windows that are not whole are reported",
             PARTIAL,
-            "return np.maximum(first, self.panes.many) if self.panes.whole else first, until",
-            "return first, until",
+            "least = panes.many if panes.whole else -ENDLESS",
+            "least = -ENDLESS",
         ),
         bug(
             "rows are counted anew in each increment",
@@ -339,8 +379,8 @@ GROUP = Group(
         bug(
             "windows from an instant on are reported for ever",
             PANES,
-            "        if self.many == ENDLESS:\n            return pane\n",
-            "        if self.many == ENDLESS:\n            return pane + 3\n",
+            "        if self.many == ENDLESS:\n            return 0\n",
+            "        if self.many == ENDLESS:\n            return 3\n",
         ),
         bug(
             "windows are aligned at the first row of an increment",

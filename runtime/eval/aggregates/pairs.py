@@ -50,7 +50,8 @@ def gathered(rows: pl.DataFrame, at: Int64Array) -> pl.DataFrame:
     """The rows at places, NULLs at negative ones."""
     missing = at < 0
     if not missing.any():
-        return rows[at]
+        follow = len(at) > 0 and at[-1] - at[0] == len(at) - 1 and bool((np.diff(at) == 1).all())
+        return rows.slice(int(at[0]), len(at)) if follow else rows[at]
     if missing.all():
         return rows.clear(len(at))
     return rows.select(pl.all().gather(pl.Series(at).set(pl.Series(missing), None)))
@@ -120,9 +121,12 @@ def _sketches(state: State, first: pl.Series, second: pl.Series) -> pl.Series:
 
 def _double_sum(own: dict[str, pl.Series], other: dict[str, pl.Series]) -> list[pl.Series]:
     """Sums of doubles, each as what is rounded and what that has lost."""
-    (x, lost_x), (y, lost_y) = (tuple(map(_doubles, (some["sum"], some["comp"]))) for some in (own, other))
-    missing = own["sum"].is_null() & other["sum"].is_null()
-    return [pl.Series(column).set(missing, None) for column in sum_of_doubles(x, lost_x, y, lost_y)]
+    from tidegate.runtime.kernels.partitions.running import double_sums
+
+    sums = double_sums(*(_doubles(some[part]) for some in (own, other) for part in ("sum", "comp")))
+    if not own["sum"].null_count() or not other["sum"].null_count():
+        return [pl.Series(column) for column in sums]
+    return [_if((own["sum"].is_not_null() | other["sum"].is_not_null()).to_numpy(), column) for column in sums]
 
 
 def sum_of_doubles(
@@ -161,7 +165,7 @@ def _halves(x: Float64Array) -> tuple[Float64Array, Float64Array]:
 
 
 def _doubles(column: pl.Series) -> Float64Array:
-    return column.fill_null(0.0).to_numpy()
+    return (column.fill_null(0.0) if column.null_count() else column).to_numpy()
 
 
 # --- running ---------------------------------------------------------------------------------------------------------
@@ -169,7 +173,12 @@ def _doubles(column: pl.Series) -> Float64Array:
 
 def _running(state: State, rows: pl.DataFrame, place: Int64Array, back: bool) -> list[pl.Series]:
     """The columns of a state."""
-    from tidegate.runtime.kernels.partitions.running import running_best, running_double_sums, running_sums
+    from tidegate.runtime.kernels.partitions.running import (
+        running_best,
+        running_double_sums,
+        running_halves,
+        running_sums,
+    )
 
     own = {part: rows.get_column(state.column(part)) for part, _ in state.parts}
 
@@ -184,9 +193,9 @@ def _running(state: State, rows: pl.DataFrame, place: Int64Array, back: bool) ->
         case Form.COUNT:
             columns = []
         case Form.INTEGER_SUM:
-            low, there = total(own["lo"]), some(own["hi"])
-            carry = low // _HALF
-            columns = [_if(there, total(own["hi"]) + carry), _if(there, low - carry * _HALF)]
+            there = some(own["hi"])
+            halves = running_halves(*(_no_less(own[part]).to_numpy() for part in ("hi", "lo")), place, back)
+            columns = [_if(there, column) for column in halves]
         case Form.DOUBLE_SUM:
             there = some(own["sum"])
             sums = running_double_sums(_doubles(own["sum"]), _doubles(own["comp"]), place, back)

@@ -13,6 +13,7 @@ from tidegate.runtime.arrays import BoolArray, Float64Array, Int64Array
 from tidegate.runtime.kernels.compiling import DOUBLES, FLAGS, INTS, OUT, OUT_DOUBLES, compiled
 
 _DOUBLE = nb.types.UniTuple(nb.float64, 2)  # type: ignore[no-untyped-call]
+_HALVES = nb.types.UniTuple(OUT, 2)  # type: ignore[no-untyped-call]
 _TWO = nb.types.UniTuple(OUT_DOUBLES, 2)  # type: ignore[no-untyped-call]  # numba has no types for it
 
 
@@ -28,6 +29,23 @@ def running_sums(values: Int64Array, place: Int64Array, back: bool) -> Int64Arra
     return sums
 
 
+@compiled(_HALVES(INTS, INTS, INTS, nb.boolean))
+def running_halves(high: Int64Array, low: Int64Array, place: Int64Array, back: bool) -> tuple[Int64Array, Int64Array]:
+    """The sum of a row and those before it, each of `high * 2**32 + low`, 0 <= low < 2**32."""
+    count, upper, lower = len(high), 0, 0
+    highs, lows = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    for number in range(count):
+        i = count - 1 - number if back else number
+        if place[i] == 0:
+            upper, lower = high[i], low[i]
+        else:
+            lower += low[i]
+            upper += high[i] + (lower >> 32)
+            lower &= 0xFFFFFFFF
+        highs[i], lows[i] = upper, lower
+    return highs, lows
+
+
 @compiled(_DOUBLE(nb.float64, nb.float64, nb.float64, nb.float64))
 def double_sum(high: float, low: float, also_high: float, also_low: float):  # type: ignore[no-untyped-def]  # numba
     """A sum of doubles of about 106 bits, each what is rounded and what that has lost."""
@@ -38,6 +56,17 @@ def double_sum(high: float, low: float, also_high: float, also_low: float):  # t
     if np.isfinite(whole):
         return whole, lost - (whole - total)
     return total, 0.0
+
+
+@compiled(_TWO(DOUBLES, DOUBLES, DOUBLES, DOUBLES))
+def double_sums(
+    high: Float64Array, low: Float64Array, also_high: Float64Array, also_low: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """The sums of two at the same place, and what they have lost."""
+    sums, losses = np.empty(len(high), dtype=np.float64), np.empty(len(high), dtype=np.float64)
+    for i in range(len(high)):
+        sums[i], losses[i] = double_sum(high[i], low[i], also_high[i], also_low[i])
+    return sums, losses
 
 
 @compiled(_TWO(DOUBLES, DOUBLES, INTS, nb.boolean))

@@ -21,7 +21,7 @@ from tidegate.runtime.ordered.partitions import key_columns
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.ordered.windows.layout import PANE
-from tidegate.runtime.ordered.windows.lifting import Arrival, in_order
+from tidegate.runtime.ordered.windows.lifting import Arrival, in_order, stacked
 from tidegate.runtime.ordered.windows.operator import WindowsOperator, keys_of, windows_of
 from tidegate.runtime.ordered.windows.pane_store import PaneExtract, PaneStore
 from tidegate.runtime.ordered.windows.partial_panes import PartialPanes, partial_panes
@@ -131,17 +131,19 @@ class _Change:
         goes_on = np.zeros(len(partitions), dtype=np.bool_)
         goes_on[last.get_column(PARTITION).to_numpy()[its]] = True
         first = state.rows.front(partitions, np.where(ends, count - goes_on, np.minimum(gone + 1, count)))
-        rows = in_order(_only(first, ends).vstack(new))
+        rows = in_order(stacked(_only(first, ends), new))
         place = rows.get_column(PARTITION).to_numpy()
-        block = of.block(rows.get_column(PANE).to_numpy(), phase[place])
+        block = panes.block(rows.get_column(PANE).to_numpy(), place, phase)
         ended = (block >= before[place]) & (block < after[place])
         rows = panes.remainders(rows, ended, phase)
-        rest = in_order(_only(first, ~ends).vstack(_only(rows, ends)))
+        rest = in_order(stacked(_only(first, ~ends), _only(rows, ends)))
         kept = np.where(ends, 0, count - gone - goes_on)
-        left = where(rows, panes.is_open(rows, high))
-        return cls(left, np.where(ends, count, gone), kept, rest)
+        left = where(rows, panes.is_open(rows, high), view=True)
+        return cls(left, gone, kept, rest)
 
 
 def _only(rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
     """The rows of some partitions."""
+    if some.all() or not some.any():
+        return rows if some.all() else rows.clear()
     return where(rows, some[rows.get_column(PARTITION).to_numpy()])

@@ -14,6 +14,7 @@ from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import partial
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.filters import where
+from tidegate.runtime.kernels.partitions.panes import ascend
 from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
@@ -150,8 +151,7 @@ def _greatest(known: pl.DataFrame, column: str, partitions: int, least: int) -> 
 def in_order(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows by partition and pane; of one pane those first that came first."""
     of, pane = rows.get_column(PARTITION).to_numpy(), rows.get_column(PANE).to_numpy()
-    ascends = (of[1:] > of[:-1]) | ((of[1:] == of[:-1]) & (pane[1:] >= pane[:-1]))
-    if ascends.all():
+    if ascend(of, pane):
         return rows
     least, greatest = int(pane.min()), int(pane.max())
     if greatest - least < len(pane):
@@ -159,6 +159,15 @@ def in_order(rows: pl.DataFrame) -> pl.DataFrame:
     else:
         by_pane = np.argsort(pane, kind="stable")
     return rows[by_partition(of, by_pane, int(of.max()) + 1)]
+
+
+def stacked(first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
+    """The rows of both, with the columns of both. One copy: each look at a column in two pieces would be another."""
+    if first.width != second.width:
+        return pl.concat([first, second], how="diagonal", rechunk=True)
+    if not first.height or not second.height:
+        return second if second.height else first
+    return pl.concat([first, second], rechunk=True)
 
 
 def starts_of(*columns: Int64Array) -> BoolArray:

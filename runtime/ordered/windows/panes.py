@@ -62,11 +62,16 @@ class Panes:
     def block(self, pane: Int64Array, phase: Int64Array | int = 0) -> Int64Array:
         return -((phase - pane) // self.many)
 
+    @property
+    def reach(self) -> int:
+        """How many panes later the last window that a pane makes be reported ends; -1: with the block of the pane."""
+        if self.many == ENDLESS:
+            return 0
+        return -1 if self.grows else self.many - 1
+
     def last(self, pane: Int64Array) -> Int64Array:
         """The last window that a pane makes be reported."""
-        if self.many == ENDLESS:
-            return pane
-        return self.block(pane) * self.many if self.grows else pane + (self.many - 1)
+        return self.block(pane) * self.many if self.reach < 0 else pane + self.reach
 
     def before(self, window: Int64Array) -> Int64Array:
         """The last pane before the first one of a window."""

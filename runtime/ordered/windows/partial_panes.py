@@ -16,11 +16,12 @@ from tidegate.runtime.eval.aggregates.pairs import gathered, merged_pairs, remai
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.filters import some_of, where
 from tidegate.runtime.kernels.asof.places import first_from
+from tidegate.runtime.kernels.partitions.panes import blocks, ending, places, places_from_end
 from tidegate.runtime.ordered.partition_store import NO_LOOK
 from tidegate.runtime.ordered.row_arrays import MOST_IN_ALL, MOST_OF_A_ROW, PARTITION
 from tidegate.runtime.ordered.windows.layout import FIRST, PANE, PaneLayout
-from tidegate.runtime.ordered.windows.lifting import in_order, starts_of, within
-from tidegate.runtime.ordered.windows.panes import Axis
+from tidegate.runtime.ordered.windows.lifting import in_order, stacked, starts_of
+from tidegate.runtime.ordered.windows.panes import ENDLESS, Axis
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class PartialPanes(PaneLayout):
         """
         block = self._block(new, phase)
         at, its = _first_alike(_of(known), self._block(known, phase), _of(new), block)
-        rows = running(self.group, self._with(new, at, known, its), within(starts_of(_of(new), block)))
-        return in_order(pl.concat([known, rows], how="diagonal" if self.shows_empty else "vertical"))
+        rows = running(self.group, self._with(new, at, known, its), places(_of(new), block))
+        return in_order(stacked(known, rows))
 
     def _with(self, new: pl.DataFrame, at: Int64Array, known: pl.DataFrame, its: Int64Array) -> pl.DataFrame:
         """New panes, with known ones merged into those at some places."""
@@ -50,18 +51,13 @@ class PartialPanes(PaneLayout):
         merged = merged_pairs(self.group, some_of(new, at), some_of(known, its))
         if len(at) == new.height:
             return merged
-        place = np.arange(new.height)
-        place[at] = new.height + np.arange(len(at))
-        return new.vstack(merged)[place]
+        return new.with_columns(new.get_column(name).scatter(at, merged.get_column(name)) for name in self.parts)
 
     def remainders(self, rows: pl.DataFrame, some: BoolArray, phase: Int64Array) -> pl.DataFrame:
         """Each of some panes with what its block comes to from it on; the others as they are."""
         if not some.any():
             return rows
-        starts = starts_of(_of(rows), self._block(rows, phase)) | ~some
-        starts[1:] |= ~some[:-1]
-        ends = np.append(starts[1:], True)[: len(starts)]
-        return remaining(self.group, rows, within(ends[::-1])[::-1])
+        return remaining(self.group, rows, places_from_end(_of(rows), self._block(rows, phase), some))
 
     def latest(self, totals: pl.DataFrame, high: Int64Array) -> pl.DataFrame:
         """The last pane of each partition with what its block comes to, if a window later than `high` has it."""
@@ -98,9 +94,9 @@ class PartialPanes(PaneLayout):
         partition.
         """
         of, pane = _of(totals), _pane(totals)
-        at, window = self.between(*self._ends(of, pane, low, high))
-        block = self._block(totals, phase)
-        own = np.where(block[at] == self.panes.block(window, phase[of[at]]), at, -1)
+        panes = self.panes
+        least = panes.many if panes.whole else -ENDLESS
+        at, window, own = ending(of, pane, low, high, phase, panes.many, panes.reach, least, panes.first, panes.step)
         if self.shows_empty:
             its, empty, told = self._empty(totals, texts)
             at, window = np.concatenate([at, its]), np.concatenate([window, empty])
@@ -121,16 +117,6 @@ class PartialPanes(PaneLayout):
                 complete = np.concatenate([end[: len(end) - len(told)], told])
                 bounds.append(pl.Series(COMPLETE, complete))
         return pl.DataFrame([pl.Series(PARTITION, of[at]), *bounds, *(made.get_column(name) for name in self.parts)])
-
-    def _ends(
-        self, of: Int64Array, pane: Int64Array, low: Int64Array, high: Int64Array
-    ) -> tuple[Int64Array, Int64Array]:
-        """The first and the last window of which each pane is the last one with rows."""
-        until = np.minimum(self.panes.last(pane), high[of])
-        follows = np.flatnonzero(of[1:] == of[:-1])
-        until[follows] = np.minimum(until[follows], pane[follows + 1] - 1)
-        first = np.maximum(pane, low[of] + 1)
-        return np.maximum(first, self.panes.many) if self.panes.whole else first, until
 
     def _empty(self, totals: pl.DataFrame, texts: Callable[[int], str]) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Windows without rows, each with the place of the pane before and the instant that tells it: those from the
@@ -169,11 +155,16 @@ class PartialPanes(PaneLayout):
         place: Int64Array = first_from(offsets, pane, of, self.panes.before(window), True)
         ahead = place < offsets[of + 1]
         place[~ahead] = -1
-        place[ahead & (block[place] != self.panes.block(window, phase[of]) - 1)] = -1
+        place[ahead & (block[place] != self.block(window, of, phase) - 1)] = -1
         return place
 
+    def block(self, pane: Int64Array, of: Int64Array, phase: Int64Array) -> Int64Array:
+        """The block of each pane of these partitions."""
+        found: Int64Array = blocks(pane, of, phase, self.panes.many)
+        return found
+
     def _block(self, rows: pl.DataFrame, phase: Int64Array) -> Int64Array:
-        return self.panes.block(_pane(rows), phase[_of(rows)])
+        return self.block(_pane(rows), _of(rows), phase)
 
 
 def _first_alike(
