@@ -281,7 +281,8 @@ class ContextModel(Contexts):
 
     def as_windows(self, context: str, *, empty: bool = False) -> Between:
         """The windows (began, ended] of a context as windows between rows: `relation.windows(these, by=...).agg(...)`
-        has aggregates of the rows in each, as it ends. `empty=True`: also of windows without rows.
+        has aggregates of the rows in each, as it ends. `empty=True`: also of windows without rows. Of the default
+        context the first window is none of these: it has held since ever, and has no beginning.
 
         Examples:
             >>> show(cars.windows(traffic.as_windows("slow"), by="car").agg(n=tg.count(), fastest=tg.max(cars.speed)))
@@ -349,12 +350,16 @@ class ContextModel(Contexts):
                 hint='ask for one context with values=...; of several without the default one "began" is known, of the '
                 "first",
             )
-        of_window = [name for name in self.changes.schema if name not in (*self._keys, CONTEXT, CHANGE, TIME)]
         for name in values.values():
-            if name not in of_window:
-                hint = f"a window has {', '.join(of_window)}"
-                raise QueryError("TG101", f"a window of {contexts[0]} has no {shown(name)}", hint=hint)
+            self._require_of_window(contexts[0], name)
         return replace(look_up, since=since).inside(contexts, values, site)
+
+    def _require_of_window(self, context: str, name: str) -> None:
+        """That windows have an attribute of this name; `QueryError` TG101 where they have none."""
+        of_window = [known for known in self.changes.schema if known not in (*self._keys, CONTEXT, CHANGE, TIME)]
+        if name not in of_window:
+            hint = f"a window has {', '.join(of_window)}"
+            raise QueryError("TG101", f"a window of {context} has no {shown(name)}", hint=hint)
 
     def _outside(
         self,

@@ -385,7 +385,7 @@ class Relation:
             if twice is not None:
                 raise QueryError("TG103", f"events are partitioned by {twice} twice", hint="name each key once")
             order = self._order(time, "partition_by", "time")
-            return self._partitioned(self, keys, order, None if tie is None else self._name_of(tie, "partition_by"))
+            return self._partitioned(self, keys, order, self._tie(tie, "partition_by"))
 
     def over(
         self,
@@ -604,7 +604,7 @@ class Relation:
 
         keys = tuple(self._name_of(column, where) for column in listed(by))
         require_once(keys)
-        return keys, self._order(order, where, "order"), None if tie is None else self._name_of(tie, where)
+        return keys, self._order(order, where, "order"), self._tie(tie, where)
 
     @called(bounds=("TG114", 'say which windows: windows(tg.session("5m"), by="key")'))
     def windows(
@@ -958,7 +958,7 @@ class Relation:
             _require_relation(other, "asof_join")
             origins = joined_origins(self.schema, self._origins, other.schema, other._origins)
             times = self._order(left_on, "asof_join", "left_on"), other._order(right_on, "asof_join", "right_on")
-            order = None if tie is None else other._name_of(tie, "asof_join")
+            order = other._tie(tie, "asof_join")
             node = asof_node(self, other, by, times, order, direction, within, strict, how)
             origin = Origin("this asof_join")
             return self._with(node, {name: origins.get(name, origin) for name in node.schema}, site, (), (other,))
@@ -1127,6 +1127,16 @@ class Relation:
             add_results(results, other._results)
         place(sites, node, site)
         return Relation(node, origins, sites, results)
+
+    def _tie(self, tie: Column | None, where: str) -> str | None:
+        """The name of the attribute that orders rows of one instant."""
+        if isinstance(tie, list | tuple | set):
+            raise QueryError(
+                "TG114",
+                f"tie={shown(tie)} is not one attribute",
+                hint='one orders the rows of an instant: make it of several, r.with_(n=r.a * 1000 + r.b), and tie="n"',
+            )
+        return None if tie is None else self._name_of(tie, where)
 
     def _column(self, column: object) -> Expression:
         if isinstance(column, str):

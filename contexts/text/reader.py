@@ -17,7 +17,7 @@ from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.nodes import Scan
 from tidegate.algebra.ordered.transitions.definition import BEGAN, HeldBy
-from tidegate.algebra.terms import Attr, Lit, conjunction
+from tidegate.algebra.terms import Attr, Lit, Term, conjunction, rename_attributes
 from tidegate.algebra.text.conditions import Conditions
 from tidegate.algebra.text.parsing import Part, Text, name_of
 from tidegate.algebra.text.sources import stream_of
@@ -105,13 +105,22 @@ def _held(text: Text, context: Part) -> HeldBy | None:
     return None
 
 
+@dataclass(slots=True)
 class _Qualified(Conditions):
-    """Conditions over the events of a pattern, whose attributes may have the variable of an event before them."""
+    """Conditions over the events of a pattern, whose attributes may have the variable of an event before them, and over
+    the window in which they lie, whose attributes have its context before them.
+
+    `window` has the attributes of the window by what the text calls them.
+    """
+
+    window: Mapping[str, str] = field(default_factory=dict)
 
     def attribute(self, tree: Part) -> Expression:
         names = [name_of(part) for part in tree.parts]
         with written_at(self.text.at(tree)):
             if len(names) == 2 and names[0] not in self.prefixes:
+                if of_window := self.window.get(".".join(names)):
+                    return self.relation[of_window]
                 near = nearest(names[0], self.prefixes, 1)
                 hint = f"did you mean {near[0]}.{names[1]}?" if near else f"events are {', '.join(self.prefixes)}"
                 raise QueryError("TG172", f"{names[0]} is no event of the pattern", hint=hint)
@@ -239,13 +248,17 @@ class _Reader:
         cause: Expression | None,
         contexts: tuple[str, ...],
     ) -> None:
-        where = conjunction([condition._term for condition in matches.where]) if matches.where else None
+        called = {attribute: name for name, attribute in matches.conditions.window.items()}
+
+        def written(value: Expression) -> Term:
+            return rename_attributes(value._term, called)
+
         self.queries[id(part)] = ContextQuery(
             part.kind,  # type: ignore[arg-type]  # the grammar has these four
             name_of(part.parts[0]),
-            tuple((item._term, name) for name, item in items.items()),
+            tuple((written(item), name) for name, item in items.items()),
             tuple(event for event, _ in events),
-            where,
+            conjunction([written(condition) for condition in matches.where]) if matches.where else None,
             None if cause is None else cause._term,
             contexts,
         )
@@ -305,26 +318,48 @@ class _Reader:
                 site=self.text.at(events[0][1]),
             )
         each = () if whole else contexts
-        relations = [self._relation(event, place, each, several, deriving) for event, place in events]
+        positive = [i for i, (event, _) in enumerate(events) if not event.absent]
+        last = positive[-1]
+        asked = {} if deriving else self._of_window(part, contexts, [event.name for event, _ in events])
+        # All events lie in one window, so what is asked of it is known of the last one.
+        relations = [
+            self._relation(event, place, contexts, several, deriving, asked)
+            if asked and i == last
+            else self._relation(event, place, each, several, deriving)
+            for i, (event, place) in enumerate(events)
+        ]
         scope, *others = relations
         with written_at(self.text.at(events[-1][1])):
             for other in others:
                 scope = scope.join(other)
-        conditions = _Qualified(self.text, scope, tuple(event.name for event, _ in events), (), {})
+        window = {f"{contexts[0]}.{name}": _named(events[last][0], own, relations[last]) for own, name in asked.items()}
+        conditions = _Qualified(self.text, scope, tuple(event.name for event, _ in events), (), {}, window=window)
         where = self._conjuncts(part, conditions)
         times = [
             _named(event, self.times[event.type], relation)
             for (event, _), relation in zip(events, relations, strict=True)
         ]
         rows, at = self._joined(part, events, relations, times, where, scope)
-        positive = [i for i, (event, _) in enumerate(events) if not event.absent]
-        last = positive[-1]
         keys = tuple(_named(events[last][0], key, relations[last]) for key in self.model._keys)
         first = times[positive[0]]
         if whole:
             with written_at(self.text.at(part)):
                 rows = rows.in_context(self.model, *whole, by=keys, at=at, since=first)
         return _Matches(rows, conditions, where, first, at, keys)
+
+    def _of_window(self, part: Part, contexts: tuple[str, ...], events: Sequence[str]) -> dict[str, str]:
+        """The attributes of the window that a query reads, `congestion.began`, by names that no event has."""
+        asked: dict[str, str] = {}
+        for context, name, place in _qualified(part):
+            if context in events or context not in {type_.name for type_ in self.model._types}:
+                continue
+            with written_at(self.text.at(place)):
+                if contexts != (context,):
+                    message = f"{context}.{name} is of a window, and the query does not stand in {context} alone"
+                    raise QueryError("TG187", message, hint=f"end the query with CONTEXT {context}")
+                self.model._require_of_window(context, name)
+            asked[_WINDOW if name == BEGAN else f"{name} of the window"] = name
+        return asked
 
     def _conjuncts(self, part: Part, conditions: _Qualified) -> tuple[Expression, ...]:
         for clause in part.parts:
@@ -440,14 +475,22 @@ class _Reader:
                 yield scope[left].same_as(scope[right]) if key == _WINDOW else scope[left] == scope[right]
 
     def _relation(
-        self, event: Event, place: Part, contexts: tuple[str, ...], several: bool, deriving: bool
+        self,
+        event: Event,
+        place: Part,
+        contexts: tuple[str, ...],
+        several: bool,
+        deriving: bool,
+        asked: Mapping[str, str] | None = None,
     ) -> Relation:
-        """The events of a type in the contexts; with the beginning of the window where there are several."""
+        """The events of a type in the contexts; with the beginning of the window where there are several, and with what
+        else of it is asked for.
+        """
         with written_at(self.text.at(place)):
             relation = self._stream(event.type, deriving=deriving)
             at = self.times[event.type] = _instant(relation)
             if contexts:
-                values = {_WINDOW: BEGAN} if several else {}
+                values = {**({_WINDOW: BEGAN} if several else {}), **(asked or {})}
                 relation = relation.in_context(self.model, *contexts, at=at, values=values)
             return relation.as_(event.name) if several or event.variable is not None else relation
 
@@ -471,6 +514,15 @@ def _flat(pattern: Part) -> Iterator[Part]:
             yield from _flat(part)
         else:
             yield part
+
+
+def _qualified(part: Part) -> Iterator[tuple[str, str, Part]]:
+    """The attributes in a query that have a name before them: that name, their own, and where they stand."""
+    if part.kind == "attribute" and len(part.parts) == 2:
+        before, name = map(name_of, part.parts)
+        yield before, name, part
+    for one in part.parts:
+        yield from _qualified(one)
 
 
 def _instant(relation: Relation) -> str:

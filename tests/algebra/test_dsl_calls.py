@@ -598,6 +598,22 @@ def test_an_operation_is_called_as_it_was_written(wrong: Callable[[Any, Any], ob
     assert raised.value.message.startswith(said)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda tie: r.over(by="k", order="time", tie=tie, n=tg.row_number()),
+        lambda tie: r.partition_by("k", tie=tie),
+        lambda tie: r.sequences("A B", by="k", tie=tie),
+        lambda tie: other.asof_join(r.as_("r"), by="k", tie=tie),
+    ],
+)
+@pytest.mark.parametrize("tie", [("s", "w"), ["s"]])
+def test_one_attribute_orders_rows_of_an_instant(wrong: Callable[[object], object], tie: object) -> None:
+    with pytest.raises(tg.QueryError, match=r"TG114 tie=.* is not one attribute") as refused:
+        wrong(tie)
+    assert "make it of several, r.with_(n=" in refused.value.hint
+
+
 def test_every_aggregate_takes_a_filter() -> None:
     functions = [one for one in vars(aggregates).values() if inspect.isfunction(one) and hasattr(one, "__wrapped__")]
     own = [one for one in functions if one.__module__ == aggregates.__name__ and not one.__name__.startswith("_")]

@@ -96,6 +96,21 @@ def test_a_window_that_holds_has_no_result_yet() -> None:
         assert len(session.results("Q")) == 1
 
 
+def test_what_has_held_since_ever_has_no_beginning() -> None:
+    """The first window of the default context ends at 10: its rows are in it, and it is none with a beginning."""
+    counted = REPORTS.windows(MODEL.as_windows("clear", empty=True), by="segment").agg(n=tg.count())
+    free = REPORTS.in_context(MODEL, "clear").select("time")
+    program = tg.program(Counted=counted, Ended=MODEL.windows("clear").select("began", "ended"), Free=free)
+    rows: Rows = {
+        "Minutes": [(1, 10, 60, 30.0), (1, 30, 10, 60.0), (1, 40, 60, 30.0)],
+        "Stopped": [],
+        "Reports": [(1, 1, time, "") for time in (5, 10, 20, 35)],
+    }
+    found = program.run(rows)
+    told = {name: sorted(tuple(row.values()) for row in found[name].rows()) for name in ("Counted", "Ended", "Free")}
+    assert told == {"Counted": [(1, 30, 40, 1)], "Ended": [(30, 40)], "Free": [(5,), (10,), (35,)]}
+
+
 # --- what it does not do ----------------------------------------------------------------------------------------------
 
 

@@ -138,6 +138,51 @@ def test_a_sequence_lies_in_one_window_and_partition() -> None:
     assert rows(default, PositionReport=reports) == {"Two": [(1, 62), (1, 131), (1, 131)]}
 
 
+WINDOW = "congestion.began, congestion.speed, {0}.sec - congestion.began AS after"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (f"DERIVE A(r.sec, {WINDOW.format('r')}) PATTERN PositionReport r", [(70, 60, 30.0, 10), (140, 130, 20.0, 10)]),
+        ("DERIVE A(sec, congestion.began) PATTERN PositionReport WHERE congestion.speed > 25", [(70, 60)]),
+        (f"DERIVE A(b.sec, {WINDOW.format('b')}) PATTERN SEQ(Minutes a, PositionReport b)", [(140, 130, 20.0, 10)]),
+        (
+            "DERIVE A(b.sec, congestion.speed) PATTERN SEQ(NOT Minutes a, PositionReport b) "
+            "WHERE a.speed < congestion.speed",
+            [(70, 30.0)],
+        ),
+        (
+            "DERIVE A(a.sec, congestion.speed) PATTERN SEQ(PositionReport a, NOT Minutes b) "
+            "WHERE b.sec <= a.sec + 20 AND b.sec <= congestion.began + 65",
+            [(70, 30.0), (140, 20.0)],
+        ),
+    ],
+    ids=("an event", "a condition", "several events", "none before", "none after"),
+)
+def test_a_query_reads_the_window_that_it_lies_in(query: str, expected: list[Row]) -> None:
+    """One of 30.0 from 60 to 120, one of 20.0 from 130 on; at 135 the speed is 10.0."""
+    queries = read(MODEL + DERIVING + query + " CONTEXT congestion")
+    minutes: list[Row] = [*MINUTE_ROWS, (7, 130, 60, 20.0), (7, 135, 60, 10.0)]
+    reports = [report(1, 7, sec) for sec in (50, 70, 125, 140)]
+    assert rows(queries, Minutes=minutes, PositionReport=reports) == {"A": expected}
+    again = read(str(queries))
+    assert again.queries == queries.queries
+    assert str(again) == str(queries)
+
+
+def test_of_several_contexts_no_window_is_read() -> None:
+    text = "DERIVE A(a.sec, clear.began) PATTERN Stopped a CONTEXT clear, accident"
+    message = "TG187 clear.began is of a window, and the query does not stand in clear alone\n  contexts:10:17"
+    with pytest.raises(tg.QueryError, match=message):
+        read(SAID + text)
+
+
+def test_an_event_comes_before_a_context_of_its_name() -> None:
+    queries = read(MODEL + DERIVING + "DERIVE A(clear.sec) PATTERN PositionReport clear CONTEXT clear")
+    assert rows(queries, PositionReport=[report(1, 7, 50)]) == {"A": [(50,)]}
+
+
 def test_an_event_between_two_others_is_absent() -> None:
     text = """DERIVE Pair(a.sec AS first, b.sec) PATTERN SEQ(PositionReport a, SEQ(NOT Stopped s, PositionReport b))
     WHERE a.vid = b.vid AND s.place > 3 AND b.vid > 0 CONTEXT clear"""
@@ -285,6 +330,12 @@ def test_a_sequence_lies_in_one_window_of_one_of_several_contexts() -> None:
         (SAID + "DERIVE A(a.sec + 1) PATTERN Stopped a", "TG114 a.sec \\+ 1 has no name"),
         (SAID + "DERIVE A(a.sec, a.sec) PATTERN Stopped a", "TG103 sec is there twice"),
         (SAID + "DERIVE A(a.sec) PATTERN Stopped a CAUSE a.place", "TG187 an event that is derived has no"),
+        (SAID + "DERIVE A(a.sec, congestion.began) PATTERN Stopped a", "TG187 congestion.began is(.|\n)*TEXT cong"),
+        (
+            SAID + "DERIVE A(a.sec, clear.end) PATTERN Stopped a CONTEXT clear",
+            "TG101 a window of clear has no 'end'\n  contexts:10:17(.|\n)*a window has began, speed",
+        ),
+        (SAID + "SWITCH CONTEXT clear PATTERN Minutes m WHERE clear.began < m.sec", "TG172 clear is no event"),
         (SAID + "DERIVE A(b.sec) PATTERN B b; DERIVE B(a.sec) PATTERN A a", "TG211 A is derived of itself"),
         (
             MODEL + "INITIATE CONTEXT congestion PATTERN Stopped CAUSE place",

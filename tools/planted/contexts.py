@@ -149,6 +149,18 @@ GROUP = Group(
             "time",
         ),
         bug(
+            "a query in several contexts reads the window of one",
+            READER,
+            "                if contexts != (context,):\n",
+            "                if context not in contexts:\n",
+        ),
+        bug(
+            "what is read of a window is printed by a name of our own",
+            READER,
+            "return rename_attributes(value._term, called)",
+            "return value._term",
+        ),
+        bug(
             "what is pending as a window ends is found",
             READER,
             "(len(contexts) > 1 or events[-1][0].absent)",
