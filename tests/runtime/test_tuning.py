@@ -136,7 +136,7 @@ def test_a_run_stays_where_it_is_until_another_place_is_clearly_better() -> None
     assert learning.choose("Q", MILLION, (DRIVER, SHARDED)) == other
 
 
-@pytest.mark.parametrize(("slow", "tried"), [(1.9, 1), (2.5, 0)])
+@pytest.mark.parametrize(("slow", "tried"), [(1.2, 1), (1.9, 1), (2.5, 0)])
 def test_a_place_that_was_measured_long_ago_is_tried_again_where_it_may_be_better(slow: float, tried: int) -> None:
     """One that was measured in slow first batches would never be taken again; one that is far dearer is not tried."""
     learning = Tuner()

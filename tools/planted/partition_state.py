@@ -63,7 +63,12 @@ GROUP = Group(
             "LOOSE + 2 * self.held",
         ),
         bug("due partitions are left out", HELD, "np.concatenate([due, *parts])", "np.concatenate([due[:0], *parts])"),
-        bug("the first word on what is open counts", DESCRIBED, "filter(replaced).max()", "filter(replaced).min()"),
+        bug(
+            "the last word alone on what is open counts",
+            DESCRIBED,
+            "            later.append(part.filter(replacing).select(keys))\n",
+            "",
+        ),
         bug(
             "what is over is not said to be",
             TABLES,

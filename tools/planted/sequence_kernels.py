@@ -383,10 +383,10 @@ GROUP = Group(
             "pass",
         ),
         bug(
-            "rows that are added go with those before",
+            "rows that are added replace those before",
             DESCRIBED,
-            "pl.col(_LAYER) >= pl.col(_LAYER)",
-            "pl.col(_LAYER) == pl.col(_LAYER)",
+            "~lasting if self.adds is None else ~lasting & ~self.adds",
+            "~lasting",
         ),
         bug("rows stay where there is no room", ARRAYS, "            column.move(at, to)\n", ""),
         bug(
