@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.zones.normal_form import LOCAL, All, AnyOf, Bound, Normal, bounds_of, estimate_zones
@@ -11,6 +12,10 @@ from tidegate.analysis.zones.pruning import prune_equal_flags
 from tidegate.analysis.zones.zone import Conflict, Zone
 
 MAX_ZONES = 1024
+#: Instants of a zone, and distances between them in all zones of a condition, where one rounds or shifts: 500 instants
+#: take some seconds, 16 million distances 128 MiB in each of a few steps.
+_MOST_INSTANTS: Final = 512
+_MOST_CELLS: Final = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +83,17 @@ def check_number(number: int, limit: int, what: str) -> None:
             "TG150",
             f"{what} has about {number} temporal cases, more than {limit}",
             hint="split it into several queries, or use fewer alternatives (or, !=, min, max, outer and anti-joins)",
+        )
+
+
+def check_size(zones: int, instants: int) -> None:
+    """Refuses a condition if its zones, over so many instants each, would not fit or take long to close."""
+    if instants > _MOST_INSTANTS or (zones > 1 and zones * instants**2 > _MOST_CELLS):
+        raise QueryError(
+            "TG150",
+            f"a condition has about {zones} temporal cases of {instants} instants: too many to analyse",
+            because=("each instant that is rounded or shifted in another way counts, in every case",),
+            hint="round in fewer ways, with fewer alternatives, or split the query into several",
         )
 
 

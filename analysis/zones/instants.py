@@ -26,8 +26,8 @@ from tidegate.algebra.formulas import (
     rounds,
 )
 from tidegate.algebra.terms import Term
-from tidegate.analysis.zones.expansion import Expansion, check_number, expand, united
-from tidegate.analysis.zones.normal_form import LOCAL, Bound, normal_form
+from tidegate.analysis.zones.expansion import Expansion, check_number, check_size, expand, united
+from tidegate.analysis.zones.normal_form import LOCAL, Bound, estimate_zones, normal_form
 from tidegate.analysis.zones.zone import (
     Conflict,
     Extreme,
@@ -58,9 +58,11 @@ def constrained(
 
     def with_formula(group: list[Zone], layout: Layout) -> Expansion:
         reader = _Reader(layout)
-        written = reader.formula(formula)
+        written = normal_form(reader.formula(formula), positive=positive)
+        if reader.added:
+            check_size(len(group) * min(estimate_zones(written), limit), len(layout.rows) + len(reader.added))
         extended = reader.extended(group, limit, declared_by)
-        expansion = expand(extended.zones, normal_form(written, positive=positive), limit, declared_by)
+        expansion = expand(extended.zones, written, limit, declared_by)
         relaid_zones = relaid(expansion.zones, lambda known: Layout(known.rows, layout.attributes))
         return Expansion(relaid_zones, extended.conflicts + expansion.conflicts)
 

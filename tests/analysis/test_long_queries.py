@@ -12,9 +12,10 @@ import gc
 import importlib
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from math import log2
+from operator import and_, or_
 
 import pytest
 
@@ -26,9 +27,11 @@ from tidegate.algebra.rewrites import rewrite
 from tidegate.analysis.ordered.match.order import MOST_EXACT, Statistics, best_order, cost_of, results
 from tidegate.analysis.ordered.match.restrictions import MOST_ENDS
 from tidegate.analysis.purge import MOST_PAIRED, Purge, purge
+from tidegate.analysis.zones.zone import Conflict, Edge
 from tidegate.runtime.program import Program
 
 S = tg.stream("S", "t timestamp, k bigint, x bigint", progress="t")
+TICKS = tg.stream("Ticks", "t bigint", progress="t")
 
 
 def chain(length: int) -> Program:
@@ -324,3 +327,48 @@ def test_joins_that_are_all_without_a_bound_are_refused_as_soon_and_in_few_words
     assert len(told) < 20_000
     assert told.endswith("… and 99 more, which `problems` of the error has")
     assert "ignores S2, S3, " in told
+
+
+def rounded(count: int, *, apart: int = 0, never: bool = False) -> list[tg.Expression]:
+    """Conditions of which each rounds in two ways of its own; `never`: no row satisfies one."""
+    return [
+        tg.floor(TICKS.t, n + 2) > tg.ceil(TICKS.t, n + 3)
+        if never
+        else tg.floor(TICKS.t, n + 2) < tg.ceil(TICKS.t, n + 3) - apart * n
+        for n in range(count)
+    ]
+
+
+def test_of_many_alternatives_that_contradict_each_other_some_are_looked_at() -> None:
+    """Each had a search of its own among all constraints: 320 took ten seconds, 640 more than a minute."""
+    looked_at: list[Conflict] = []
+
+    def looking(conflict: Conflict, of: Callable[[Conflict], tuple[Edge, ...]] = Conflict.cycle) -> tuple[Edge, ...]:
+        looked_at.append(conflict)
+        return of(conflict)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Conflict, "cycle", looking)
+        with pytest.raises(QueryError, match="TG204 no row can satisfy"):
+            tg.program(Q=TICKS.where(reduce(or_, rounded(100, never=True)))).explain()
+    assert 1 <= len(looked_at) <= 50
+
+
+@pytest.mark.parametrize(
+    ("condition", "cases"),
+    [(lambda: reduce(or_, rounded(320, apart=1)), 320), (lambda: reduce(and_, rounded(300)), 1)],
+    ids=["alternatives", "together"],
+)
+def test_instants_that_are_rounded_in_too_many_ways_are_refused_early(
+    condition: Callable[[], tg.Expression], cases: int
+) -> None:
+    """Of 320 alternatives the zones took more than two gigabytes; 640 conditions together did not end in a minute."""
+    start = time.process_time()
+    with pytest.raises(QueryError, match=f"TG150 a condition has about {cases} temporal cases of 6.. instants"):
+        tg.program(Q=TICKS.where(condition())).explain()
+    assert time.process_time() - start < 5
+
+
+def test_instants_may_be_rounded_in_many_ways() -> None:
+    assert "Q" in str(tg.program(Q=TICKS.where(reduce(and_, rounded(40)))).explain())
+    assert "Q" in str(tg.program(Q=TICKS.where(reduce(or_, rounded(40, apart=1)))).explain())
