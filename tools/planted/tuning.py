@@ -32,7 +32,12 @@ GROUP = Group(
         bug("small steps are chosen for", TUNER, "        if rows < WORTH:\n", "        if rows < 0:\n"),
         bug("the dearest way is chosen", TUNER, "best = min(ways, key=", "best = max(ways, key="),
         bug("a run leaves a way for nothing", TUNER, "BETTER: Final = 0.8", "BETTER: Final = 1.0"),
-        bug("a way that was left is never tried again", TUNER, "AGAIN: Final = 100", "AGAIN: Final = 1_000_000"),
+        bug(
+            "a way that was left is never tried again",
+            TUNER,
+            "return self._elsewhere.get((step, way.place), 0) >= AGAIN",
+            "return False",
+        ),
         bug("any way is tried again", TUNER, "DEARER: Final = 2.0", "DEARER: Final = 100.0"),
         bug("a run stays with what it tries again", TUNER, "if not self._is_long_ago(step, choice.way):", "if True:"),
         bug("a run never leaves a way", TUNER, "BETTER: Final = 0.8", "BETTER: Final = 0.0"),
