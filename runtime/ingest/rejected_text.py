@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from tidegate.algebra.time import format_instant
+from tidegate.runtime.arrow_arrays import array_of_numbers
 from tidegate.runtime.ingest.values import UnreadableValue
 
 #: A column of Arrow, or of values as they were given.
@@ -33,7 +34,7 @@ def row_texts(columns: Mapping[str, Values], positions: pl.Series) -> Iterator[t
     A line that is no row is its text as JSON, and comes with what it is.
     """
     for first in range(0, len(positions), _TOGETHER):
-        some = positions[first : first + _TOGETHER].to_list()
+        some = positions[first : first + _TOGETHER]
         values = [_plain_values(column, some) for column in columns.values()]
         for row in zip(*values, strict=True) if values else [()] * len(some):
             line = row[0] if row else None
@@ -50,11 +51,11 @@ def _row_text(values: Mapping[str, object]) -> str:
         return _json({name: _known(value) for name, value in values.items()})
 
 
-def _plain_values(column: Values, positions: Sequence[int]) -> list[Any]:
+def _plain_values(column: Values, positions: pl.Series) -> list[Any]:
     """Values as Python has them; where one has no such, one by one."""
     if isinstance(column, pa.Array | pa.ChunkedArray):
         try:
-            values: list[Any] = column.take(pa.array(positions, pa.int64())).to_pylist()
+            values: list[Any] = column.take(array_of_numbers(positions.to_numpy())).to_pylist()
         except (ValueError, OverflowError, KeyError, pa.ArrowException):
             pass
         else:
