@@ -110,6 +110,14 @@ def only(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     return frame if frame.columns == wanted else frame[:, wanted]
 
 
+def without_null(column: pl.Series, value: float) -> pl.Series:
+    """A column with a value in the place of NULL; itself where there is none.
+
+    To fill nothing takes ten times as long as to add.
+    """
+    return column.fill_null(value) if column.null_count() else column
+
+
 def stored_arrow_schema(schema: Schema) -> pa.Schema:
     """The columns of segments, with large strings, as every reader here understands them."""
     import polars as pl

@@ -121,7 +121,7 @@ class Tuner:
         if last in seconds and seconds[best] > BETTER * seconds[last]:
             best = last
         again = [way for way in ways if self._is_long_ago(step, way) and seconds[way] < DEARER * seconds[best]]
-        best = again[0] if again else best
+        best = min(again, key=seconds.__getitem__, default=best)
         others = "; ".join(f"{way}: {seconds[way]:.3g} s" for way in ways if way != best)
         return Choice(step, best, f"{seconds[best]:.3g} s expected for {rows:,} rows; {others}")
 
@@ -148,6 +148,10 @@ class Tuner:
         """Steps of one place that took so long together: of each its way and its rows. Each has its share of what was
         expected.
         """
+        for step, place in self._fits:
+            if step in done:  # of however few rows: one that was to be tried was tried
+                way, _ = done[step]
+                self._elsewhere[step, place] = 0 if place == way.place else self._elsewhere.get((step, place), 0) + 1
         worth = {step: (way, rows) for step, (way, rows) in done.items() if rows >= WORTH}
         if not worth:
             return
@@ -156,9 +160,6 @@ class Tuner:
         for step, (way, rows) in worth.items():
             fit = self._fits.setdefault((step, way.place), CostFit())
             fit.add(seconds * expected[step] / whole, ASSUMED[way.place], rows, way.tasks, way.cores)
-            for of, place in self._fits:
-                if of == step:
-                    self._elsewhere[of, place] = 0 if place == way.place else self._elsewhere.get((of, place), 0) + 1
 
     def rows_of(self, stream: str, size: int) -> int:
         """About how many rows files of so many bytes have."""

@@ -162,6 +162,17 @@ def test_a_place_that_is_tried_again_and_is_better_is_kept() -> None:
     assert taken == [SHARDED] * AGAIN + [DRIVER] * AGAIN
 
 
+def test_a_place_is_tried_once_where_rows_are_fewer_than_was_estimated() -> None:
+    """They are too few to say what the place costs; else every batch would try it, at up to twice the time."""
+    learning, taken = Tuner(), []
+    for place, seconds in ((SHARDED, 1.0), (DRIVER, 1.5)):
+        learning.measured({"Q": (place, MILLION)}, seconds)
+    for _ in range(AGAIN + 20):
+        taken.append(learning.choose("Q", MILLION, (DRIVER, SHARDED)))
+        learning.measured({"Q": (taken[-1], WORTH - 1)}, 0.1)
+    assert taken == [SHARDED] * AGAIN + [DRIVER] + [SHARDED] * 19
+
+
 def test_steps_that_were_done_together_share_the_time_as_expected() -> None:
     learning = Tuner()
     learning.measured({"A": (DRIVER, 3 * MILLION), "B": (DRIVER, MILLION), "C": (DRIVER, 10)}, 8.0)

@@ -352,8 +352,8 @@ GROUP = Group(
         bug(
             "zeros of two signs differ",
             ORDER_KEYS,
-            "else rows).to_numpy() + 0.0  #",
-            "else rows).to_numpy()  #",
+            "0.0).to_numpy() + 0.0  #",
+            "0.0).to_numpy()  #",
         ),
         bug("NaN is no last value", ORDER_KEYS, "np.where(np.isnan(values), np.int64((1 << 63) - 1), keys)", "keys"),
         bug(

@@ -343,8 +343,8 @@ GROUP = Group(
         bug(
             "rows are counted anew in each increment",
             LIFTING,
-            "number[order] = self.before[in_partition] + within(",
-            "number[order] = within(",
+            "number[order] = self.before[in_partition] + places(",
+            "number[order] = places(",
         ),
         bug(
             "rows are counted in the order in which they come",

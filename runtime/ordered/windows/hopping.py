@@ -144,6 +144,6 @@ class _Change:
 
 def _only(rows: pl.DataFrame, some: BoolArray) -> pl.DataFrame:
     """The rows of some partitions."""
-    if some.all() or not some.any():
-        return rows if some.all() else rows.clear()
+    if not some.any():
+        return rows.clear()
     return where(rows, some[rows.get_column(PARTITION).to_numpy()])

@@ -14,7 +14,7 @@ from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import partial
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.filters import where
-from tidegate.runtime.kernels.partitions.panes import ascend
+from tidegate.runtime.kernels.partitions.panes import ascend, places
 from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
@@ -130,7 +130,7 @@ class Arrival:
         order = require_order(reading, self.rows, self.of, order, self.partitions)
         in_partition = self.of[order]
         number = np.empty(len(self.of), dtype=np.int64)
-        number[order] = self.before[in_partition] + within(starts_of(in_partition))
+        number[order] = self.before[in_partition] + places(in_partition, in_partition)
         made = self._grouped(self.rows, self.of, number // every + 1)
         there = (self.before + np.bincount(self.of, minlength=self.partitions))[made.get_column(PARTITION).to_numpy()]
         last = np.minimum(made.get_column(PANE).to_numpy() * every, there)
@@ -175,9 +175,3 @@ def starts_of(*columns: Int64Array) -> BoolArray:
     starts = np.ones(len(columns[0]), dtype=np.bool_)
     starts[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return starts
-
-
-def within(starts: BoolArray) -> Int64Array:
-    """The place of each row in its segment, from 0 on."""
-    at = np.arange(len(starts))
-    return at - np.maximum.accumulate(np.where(starts, at, 0))
