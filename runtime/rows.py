@@ -93,6 +93,11 @@ def are_few_pairs(pairs: int) -> bool:
     return pairs <= MOST_PAIRS
 
 
+def rows_where(rows: Rows, mask: Array) -> Rows:
+    """The rows where a mask is true."""
+    return rows.where(mask) if isinstance(rows, SmallRows) else rows.filter(pl.Series(mask))
+
+
 def as_frame(rows: Rows) -> pl.DataFrame:
     """The rows as a Polars frame."""
     return rows.frame() if isinstance(rows, SmallRows) else rows

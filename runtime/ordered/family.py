@@ -45,7 +45,7 @@ class Operator:
 
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
-    ) -> tuple[Self, pl.DataFrame]:
+    ) -> tuple[Self, Rows]:
         """The operator after all events up to `until`, and the rows that are complete since `after`.
 
         `close_at`: where what is open ends, once there are no more events. `EvaluationError` TG304 for events of which
@@ -93,6 +93,11 @@ class Operator:
     def changes(self) -> Mapping[str, Any] | None:
         """The changes of the last increment to these tables; None where they are not known."""
         raise NotImplementedError
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the last increment is known to have changed nothing of these tables."""
+        return False
 
     def span(self) -> Span | None:
         """All partitions; None where the operator has no numbers for them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
@@ -21,9 +22,10 @@ from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.aggregates.partials import same_zero
 from tidegate.runtime.eval.lenient import Lenient, SetAside, SetAsideRows
 from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.small.increment import small_rows
 from tidegate.runtime.kernels.partitions.ordering import ascending
 from tidegate.runtime.kernels.partitions.rows import segmented
-from tidegate.runtime.rows import Rows, as_frame
+from tidegate.runtime.rows import Rows, SmallRows, Unsupported, as_frame
 
 _TIE: Final = "tie"
 #: So many rows or more go to buckets of time to be ordered; to compare fewer takes less.
@@ -41,6 +43,17 @@ def new_events(reading: Reading, leaf: Rows, old: Extended, new: Extended) -> pl
     within = [time > old] if isinstance(old, int) and instants.min() <= old else []
     within += [time <= new] if isinstance(new, int) and instants.max() > new else []
     return rows.filter(*within) if within else rows
+
+
+def few_new_events(reading: Reading, leaf: Rows, old: Extended, new: Extended) -> Rows:
+    """The same; as arrays where the leaf has arrays, and NumPy evaluates what is read of them."""
+    assert reading.time is not None
+    if isinstance(leaf, SmallRows):
+        with suppress(Unsupported):
+            rows = small_rows(reading.input, leaf)
+            later = rows.where(rows.columns[reading.time] > old) if isinstance(old, int) else rows
+            return later.where(later.columns[reading.time] <= new) if isinstance(new, int) else later
+    return new_events(reading, leaf, old, new)
 
 
 def evaluable(schema: Schema, terms: Iterable[Term], rows: Rows) -> tuple[Rows, list[SetAside]]:

@@ -349,6 +349,9 @@ class PartitionStore(Generic[C]):
 
     def put(self, extract: C) -> None:
         """Replaces the state of these partitions."""
+        if not len(extract.partitions):
+            self.last, self.version = extract, self.version + 1
+            return
         self._grow()
         self._look_for(extract.look)
         is_held = self.hold(extract)

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
+from tidegate.runtime.rows import Array, Unsupported
 
 #: The first column of taken rows: the place of a partition among those that an increment looks at.
 PARTITION: Final = "partition"
@@ -115,6 +116,13 @@ class RowArrays:
             return pl.DataFrame([self._columns[name].take(at).alias(name) for name in names])
         at = np.where(known, at, at[known.argmax()])  # any place that a row was written to
         return pl.DataFrame([self._columns[name].take(at, known).alias(name) for name in names])
+
+    def last_arrays(self, partitions: Int64Array, names: Sequence[str]) -> list[Array]:
+        """Columns of the last row of each of these partitions, all of which have one; `Unsupported` where some value is
+        NULL or NaN.
+        """
+        at = self._starts(partitions) + (self._count[partitions].astype(np.int64) - 1)
+        return [self._columns[name].array(at) for name in names]
 
     def put(self, partitions: Int64Array, rows: pl.DataFrame, *, one_each: bool = False) -> None:
         """From now on these partitions have these rows, which are in order of the places of their partitions, and no
@@ -234,6 +242,15 @@ class _Column:
         if known is None or known.all():
             return taken
         return taken.set(pl.Series(~known), None)
+
+    def array(self, at: Int64Array) -> Array:
+        """The values at these places, integers with 64 bits; `Unsupported` where one is NULL or NaN."""
+        values = self._values[at]
+        if self._missing is not None and self._missing[at].any():
+            raise Unsupported
+        if self.type == pl.Float64 and np.isnan(values).any():
+            raise Unsupported
+        return values.astype(np.int64, copy=False) if self._narrow else values
 
     @property
     def numbers(self) -> Int64Array:

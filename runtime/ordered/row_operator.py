@@ -14,7 +14,6 @@ from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.runtime.arrays import BoolArray, Int64Array
-from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Operator, Span, Tables
 from tidegate.runtime.ordered.new_events import evaluable, new_events, untied
@@ -51,7 +50,7 @@ class RowStore(PartitionStore[C]):
     def as_stored(self, extract: C, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of an extract with the keys of their partitions, as they are stored."""
         keys = self.partitions.kept(extract.partitions[rows.get_column(PARTITION).to_numpy()])
-        return pl.concat([keys, only(rows, [n for n in rows.columns if n != PARTITION])], how="horizontal")
+        return pl.DataFrame([*keys.get_columns(), *(its for its in rows.get_columns() if its.name != PARTITION)])
 
 
 S = TypeVar("S", bound=RowStore[Any])
@@ -270,7 +269,7 @@ class KeptRowsOperator(RowOperator[KeptRows]):
         is_over = np.zeros(len(after.partitions), dtype=np.bool_)
         if owed.height:
             (reading,) = self.ordered.node.readings
-            owing = np.unique(fresh.partitions.assign(owed.select(reading.keys)))
+            owing = np.unique(fresh.partitions.assign(as_frame(owed).select(reading.keys)))
             is_over[left[owing]] = True
             left = np.delete(left, owing)
         return replace(self, made=(before, replace(after.without(left), over=is_over)))  # type: ignore[type-var]

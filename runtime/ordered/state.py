@@ -112,6 +112,8 @@ def keep_part(
     With `slices` a large state is written again slice by slice: what is left is `renewal` in the next batch.
     """
     counts = operator.counts()
+    if before is not None and operator.is_unchanged:
+        return Kept(_kept(counts, before), before, renewal)
     live = sum(counts.values())
     changed = operator.changes() if before and live > SMALL else None
     if before and changed is not None:

@@ -27,6 +27,7 @@ from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.table import start_operator
 from tidegate.runtime.plan.slices import InterleavedRuns, Slice
 from tidegate.runtime.plan.steps import Buffer, Plan
+from tidegate.runtime.rows import as_frame
 
 readings = tg.stream("R", "key bigint, t bigint, x bigint", progress="t")
 SCHEMA = {"key": pl.Int64, "t": pl.Int64, "x": pl.Int64}
@@ -76,7 +77,7 @@ def increments(plan_: Plan, batches: Sequence[pl.DataFrame], progress: Sequence[
         held = pl.concat([held, rows])
         events = operator.events({0: held}, old, new)
         operator, completed = operator.step(events, old, new)
-        found.append(sorted(map(str, completed.rows())))
+        found.append(sorted(map(str, as_frame(completed).rows())))
         old = new
     return found
 

@@ -23,6 +23,7 @@ from tidegate.runtime.ordered.sequences import found
 from tidegate.runtime.ordered.sequences.arrays import arrays_of
 from tidegate.runtime.ordered.sequences.listed import listed_within
 from tidegate.runtime.ordered.sequences.operator import compiled_search
+from tidegate.runtime.rows import as_frame
 
 UNTYPED: Any = S
 ABC = {name: lambda m, name=name, value=value: m[name].v == value for value, name in enumerate("ABC", 1)}
@@ -144,7 +145,7 @@ def test_a_match_lasts_as_long_as_it_may() -> None:
     # Of two rows that may begin it, in one increment, the earlier one is too far.
     rows = pl.DataFrame(rows_of("11..2"), schema=polars_schema(node.input.schema), orient="row")
     _, result = operator_of(node).step([rows], -INF, INF)
-    assert [row[1:] for row in result.rows()] == [(1, 4, 4)]
+    assert [row[1:] for row in as_frame(result).rows()] == [(1, 4, 4)]
 
 
 def test_of_two_ways_to_a_row_the_one_that_began_later_counts() -> None:

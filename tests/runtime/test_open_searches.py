@@ -37,6 +37,7 @@ from tidegate.runtime.ordered.sequences.open_searches import OpenSearches
 from tidegate.runtime.ordered.sequences.rows import OrderedRows
 from tidegate.runtime.ordered.state_tables import folded
 from tidegate.runtime.ordered.table import load_operator
+from tidegate.runtime.rows import as_frame
 from tidegate.runtime.state.store.local import LocalStore
 
 UNTYPED: Any = S
@@ -184,7 +185,7 @@ def compare(
         for until, restart in zip((*ends, INF), (*again, False), strict=True):
             its = [row for row in order if after < row[1] <= until]
             operator, result = operator.step([frame_of(node, its)], after, until)
-            steps.append((in_order(result.rows()), operator.counts()))
+            steps.append((in_order(as_frame(result).rows()), operator.counts()))
             operator = reloaded(operator, node, until) if restart else operator
             after = until
         both.append(steps)
@@ -199,11 +200,11 @@ def test_an_increment_may_be_evaluated_again(gone_on: list[int]) -> None:
     begun, _ = operator_of(node).step([frame_of(node, [(1, 0, 0, 1, 0.0)])], -INF, 0)
     for _ in range(2):
         _, result = begun.step([frame_of(node, [(1, 1, 0, 3, 0.0)])], 0, 1)
-        assert [row[-3:] for row in result.rows()] == [(0, 1, 1)]
+        assert [row[-3:] for row in as_frame(result).rows()] == [(0, 1, 1)]
         after, result = begun.step([frame_of(node, [(1, 1, 0, 2, 0.0)])], 0, 1)
         assert not result.height
     _, result = after.step([frame_of(node, [(1, 2, 0, 3, 0.0)])], 1, 2)
-    assert [row[-3:] for row in result.rows()] == [(0, 2, 2)]
+    assert [row[-3:] for row in as_frame(result).rows()] == [(0, 2, 2)]
     assert gone_on == [0, 0, 1, 0, 1, 0]
 
 
@@ -220,7 +221,7 @@ def by_increment(node: Sequences, *increments: tuple[int, list[Row]]) -> list[li
     results: list[list[Row]] = []
     for until, rows in increments:
         operator, result = operator.step([frame_of(node, rows)], after, until)
-        results.append(sorted(match[-3:] for match in result.rows()))
+        results.append(sorted(match[-3:] for match in as_frame(result).rows()))
         after = until
     return results
 
@@ -289,7 +290,7 @@ def test_what_is_added_stands_behind_what_was_there(
         monkeypatch.setattr(operators, "compiled_search", lambda node: None)
     again = load_operator(step_of(node), folded([base, delta], longer.described(), whole=True), 1)
     _, result = again.step([frame_of(node, [row(2, 3)])], 1, 2)
-    assert [match[-3:] for match in result.rows()] == [(0, 2, 2)]
+    assert [match[-3:] for match in as_frame(result).rows()] == [(0, 2, 2)]
 
 
 @pytest.mark.parametrize("keys", [1, 20])
@@ -312,7 +313,7 @@ def test_an_increment_reads_what_is_new(keys: int, monkeypatch: pytest.MonkeyPat
     assert sum(read) < 3 * batches * size
     last = [(key, batches * size + key, 0, 3, 0.0) for key in range(keys)]
     _, result = operator.step([frame_of(node, last)], batches * size - 1, batches * size + keys)
-    assert result.get_column("n").to_list() == [batches * size // keys + 1] * keys
+    assert as_frame(result).get_column("n").to_list() == [batches * size // keys + 1] * keys
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -26,6 +26,7 @@ from tidegate.runtime.ordered.state import (
 from tidegate.runtime.ordered.state_tables import checked
 from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import as_frame
 from tidegate.runtime.state.codec import Json
 from tidegate.runtime.state.errors import StateError
 from tidegate.runtime.state.manifest import KeptRows, OperatorFiles
@@ -75,7 +76,7 @@ def reached(batch: int) -> float:
 def step(one: Operator, rows: pl.DataFrame, batch: int) -> tuple[Operator, list[str]]:
     old, new = reached(batch), reached(batch + 1)
     after, completed = one.step(one.events({0: rows.select(*SCHEMA)}, old, new), old, new)
-    return after, [str(row) for row in completed.rows()]
+    return after, [str(row) for row in as_frame(completed).rows()]
 
 
 def whole_run(ordered: OrderedStep, rows: pl.DataFrame) -> list[list[str]]:
@@ -117,8 +118,8 @@ def test_batches_find_what_one_finds(seed: int) -> None:
     ordered, rows = operator(), random_readings(seed)
     one: Operator = start_operator(ordered)
     _, completed = one.step(one.events({0: rows}, -INF, INF), -INF, INF)
-    assert len(completed) > 3
-    assert sorted(chain(*whole_run(ordered, rows))) == sorted(str(row) for row in completed.rows())
+    assert completed.height > 3
+    assert sorted(chain(*whole_run(ordered, rows))) == sorted(str(row) for row in as_frame(completed).rows())
 
 
 def test_values_twice_are_refused() -> None:

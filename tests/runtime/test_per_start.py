@@ -48,6 +48,7 @@ from tidegate.analysis.ordered.sequences.tables import tables_of
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.ordered.sequences import operator as operators
 from tidegate.runtime.plan import placement
+from tidegate.runtime.rows import as_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -152,7 +153,7 @@ def found(rng: random.Random, case: Searched) -> list[Event] | str:
             assert by is not None
             assert after < int(by[1]) <= until
             return str(error)
-        rows_found += result.rows()
+        rows_found += as_frame(result).rows()
         if until != INF and rng.random() < 0.3:
             operator = reloaded(operator, case.node, until)
     return in_order(rows_found)

@@ -21,6 +21,7 @@ from tidegate.runtime.kernels.sequences.machine import DEPTH
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK
 from tidegate.runtime.ordered.sequences import operator as operators
+from tidegate.runtime.rows import as_frame
 
 UNTYPED: Any = S
 AT_THE_END = 1 << 61
@@ -233,7 +234,7 @@ def test_more_threads_and_longer_matches_than_there_is_room_for_at_first() -> No
 
 def once(node: Sequences, rows: list[Row]) -> list[Row]:
     operator: Operator = operator_of(node)
-    return in_order(operator.step([frame_of(node, rows)], -INF, INF)[1].rows())
+    return in_order(as_frame(operator.step([frame_of(node, rows)], -INF, INF)[1]).rows())
 
 
 def frame_of(node: Sequences, rows: list[Row]) -> pl.DataFrame:
@@ -312,7 +313,7 @@ def instants_by_steps(node: Sequences, rows: tuple[Row, ...], *ends: int) -> lis
     for until in (*ends, INF):
         its = [row for row in rows if after < row[1] <= until]
         operator, result = operator.step([frame_of(node, its)], after, until)
-        found += [row[-3:] for row in result.rows()]
+        found += [row[-3:] for row in as_frame(result).rows()]
         after = until
     return sorted(found)
 

@@ -36,6 +36,7 @@ from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.plan.steps import OrderedStep
+from tidegate.runtime.rows import as_frame
 
 Row = tuple[Any, ...]
 S = tg.stream("S", "k bigint, t bigint, n bigint, v bigint, x double", progress="t")
@@ -378,8 +379,8 @@ def found_by(rng: random.Random, case: Searched, make: Callable[[Sequences], Ope
     at = case.node.schema.names.index(DETECTED)
     for rows, after, until in increments(rng, case):
         operator, result = operator.step([rows], after, until)
-        assert all(after < row[at] <= until for row in result.iter_rows())
-        found += result.rows()
+        assert all(after < row[at] <= until for row in as_frame(result).iter_rows())
+        found += as_frame(result).rows()
         if until != INF and rng.random() < 0.3:
             operator = reloaded(operator, case.node, until)
     return in_order(found)

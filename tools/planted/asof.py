@@ -6,6 +6,8 @@ from tools.planted.bugs import Group, bug
 
 PLACES = "runtime/kernels/asof/places.py"
 CANDIDATES = "runtime/ordered/asof/candidates.py"
+FEW = "runtime/ordered/asof/few_rows.py"
+KEPT_STATE = "runtime/ordered/state.py"
 OPERATOR = "runtime/ordered/asof/operator.py"
 ZONES = "analysis/ordered/asof.py"
 MEANING = "algebra/ordered/asof.py"
@@ -17,6 +19,7 @@ GROUP = Group(
     (
         "tests/runtime/kernels/test_asof.py",
         "tests/runtime/test_asof.py",
+        "tests/runtime/test_asof_few_rows.py",
         "tests/runtime/test_versioned.py",
         "tests/properties/test_operators.py",
     ),
@@ -98,6 +101,44 @@ GROUP = Group(
             VERSIONS,
             '= [call("lt", Attr(self._time), Attr(UNTIL))]',
             '= [call("le", Attr(self._time), Attr(UNTIL))]',
+        ),
+        bug("few rows: strict is not strict", FEW, "not self.node.strict) - 1", "True) - 1"),
+        bug(
+            "few rows: the partition before lends its last row",
+            FEW,
+            "np.where(places < self.offsets[among[here]], -1, places)",
+            "places",
+        ),
+        bug(
+            "few rows: a partition without new rows has those of another",
+            FEW,
+            "np.flatnonzero(self.partitions[among] == of)",
+            "np.arange(len(of))",
+        ),
+        bug(
+            "few rows: what has ended is looked up", FEW, "known[is_new] = ~right.ended[new[is_new]]", "known |= is_new"
+        ),
+        bug("few rows: what has ended is kept", FEW, "np.flatnonzero(~self.ended[ends])", "np.arange(len(ends))"),
+        bug("few rows: the first one is kept", FEW, "ends = self.offsets[1:] - 1", "ends = self.offsets[:-1]"),
+        bug("few rows: ties are in any order", FEW, "np.lexsort((place, time, of))", "np.lexsort((-place, time, of))"),
+        bug(
+            "few rows: kept and new ones change places",
+            FEW,
+            "values[is_first], values[~is_first] = first, second",
+            "values[~is_first], values[is_first] = first[: len(second)], second[: len(first)]",
+        ),
+        bug(
+            "few rows: what was there before counts",
+            FEW,
+            "np.flatnonzero(state.last_rows.heights(self.partitions))",
+            "np.empty(0, dtype=np.int64)",
+        ),
+        bug("what is unchanged is written again", KEPT_STATE, "before is not None and operator.is_unchanged", "False"),
+        bug(
+            "what has changed is taken as it was",
+            OPERATOR,
+            "self.made is not None and not len(self.made[1].partitions)",
+            "self.made is not None and not self.made[1].last.height",
         ),
         bug(
             "the key of a table is compared in part",

@@ -54,6 +54,11 @@ def small_leaf(leaf: Leaf, rows: SmallRows, relevant: Term) -> SmallRows:
     return rows.only(leaf.columns) if leaf.columns else rows
 
 
+def small_rows(node: Node, rows: SmallRows) -> SmallRows:
+    """The rows of a query over these, its only leaf; `Unsupported` where Polars evaluates it."""
+    return _evaluated(node, Run({0: rows}))
+
+
 def small_increment(
     demand: Demand, leaves: Mapping[int, SmallRows], old: Progress, new: Progress, shared: dict[object, SmallRows]
 ) -> SmallRows:

@@ -47,9 +47,9 @@ class RightRows:
         """`EvaluationError` TG304 for new rows of which nothing says which comes first."""
         layout = layout_of(node)
         rows, of = new
-        remembered = before.waiting.select(*layout.right) if layout.remembers else before.last.clear().drop(PARTITION)
         kept = before.last.drop(PARTITION)
-        every = pl.concat([kept, layout.stored(rows, node.right.schema), remembered, kept.clear(1)], rechunk=True)
+        remembered = [before.waiting.select(*layout.right)] if layout.remembers else []
+        every = pl.concat([kept, layout.stored(rows, node.right.schema), *remembered, layout.none], rechunk=True)
         order = order_of(node.readings[1], rows)
         kept_of = before.last.get_column(PARTITION).to_numpy()
         places = of.astype(np.int64)

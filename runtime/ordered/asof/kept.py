@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
+import numpy as np
 import polars as pl
 
 from tidegate.algebra.ordered.asof import AsOf
@@ -46,6 +47,11 @@ class AsOfLayout:
         return {self.column(name): type_ for name, type_ in polars_schema(self.node.right.schema).items()}
 
     @cached_property
+    def none(self) -> pl.DataFrame:
+        """A row of NULLs, which stands for no right row."""
+        return pl.DataFrame(schema=self.right).clear(1)
+
+    @cached_property
     def waiting(self) -> dict[str, pl.DataType]:
         """A left row that waits; where the nearest is asked for with the last right row up to it, or NULLs."""
         return {**self.left, **self.right} if self.remembers else self.left
@@ -66,7 +72,7 @@ class AsOfLayout:
 
     def stored(self, rows: pl.DataFrame, schema: Schema) -> pl.DataFrame:
         """Rows of an input under the names that they are kept with."""
-        return rows.select(pl.col(name).alias(self.column(name)) for name in schema.names)
+        return pl.DataFrame([rows.get_column(name).alias(self.column(name)) for name in schema.names])
 
 
 @lru_cache(maxsize=256)
@@ -99,6 +105,7 @@ class KeptRows(RowStore[KeptExtract]):
         super().__init__(keys)
         self.layout = layout
         self.last_rows, self.waiting_rows = RowArrays(layout.right), RowArrays(layout.waiting)
+        self._nothing = self.extract(np.empty(0, dtype=np.int64))
 
     def emptied(self) -> KeptRows:
         return KeptRows(self.partitions.schema, self.layout)
@@ -114,6 +121,10 @@ class KeptRows(RowStore[KeptExtract]):
             self.look(partitions),
             self.version,
         )
+
+    def nothing(self) -> KeptExtract:
+        """The rows of no partition."""
+        return replace(self._nothing, version=self.version)
 
     def hold(self, extract: KeptExtract) -> BoolArray:
         self.last_rows.put(extract.partitions, extract.last)

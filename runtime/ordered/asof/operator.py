@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,15 +17,16 @@ from tidegate.runtime.arrays import Int32Array
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.kernels.partitions.rows import NEVER
 from tidegate.runtime.ordered.asof.candidates import Candidates, deadlines, looks, remembered_times
+from tidegate.runtime.ordered.asof.few_rows import FewRightRows, with_rows_behind
 from tidegate.runtime.ordered.asof.kept import KeptExtract, KeptRows, layout_of
 from tidegate.runtime.ordered.family import Family, Tables
-from tidegate.runtime.ordered.new_events import new_events, untied
+from tidegate.runtime.ordered.new_events import few_new_events, untied
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import RowOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.plan.steps import OrderedStep
-from tidegate.runtime.rows import Rows, as_frame
+from tidegate.runtime.rows import Rows, SmallRows, Unsupported, as_frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +47,24 @@ class AsOfOperator(RowOperator[KeptRows]):
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
         """New rows of both sides. A right row with a key that is NULL is no row's partner."""
         left, right = (
-            new_events(reading, leaves[leaf], old, new)
+            few_new_events(reading, leaves[leaf], old, new)
             for reading, leaf in zip(self.node.readings, self.ordered.leaves, strict=True)
         )
-        return [left, right.drop_nulls(self.node.right_keys) if self.node.right_keys else right]
+        if isinstance(right, pl.DataFrame) and any(right.get_column(key).null_count() for key in self.node.right_keys):
+            right = right.drop_nulls(self.node.right_keys)
+        return [left, right]
 
     def step(
         self, events: Sequence[Rows], after: Extended, until: Extended, close_at: int | None = None
-    ) -> tuple[AsOfOperator, pl.DataFrame]:
+    ) -> tuple[AsOfOperator, Rows]:
         node, state, reached = self.node, self.settled(), ticks(until)
-        left, right = map(as_frame, events)
         state.ready()
+        if not node.wakes and isinstance(events[1], SmallRows):
+            with suppress(Unsupported):
+                few = FewRightRows.of(node, state, events[1])
+                rows = with_rows_behind(node, state, events[0], few)
+                return replace(self, made=few.made_of(state)), rows
+        left, right = map(as_frame, events)
         of_left = state.partitions.assign(left)
         named = zip(node.left_keys, node.right_keys, strict=True)
         of_right = state.partitions.assign(right.with_columns(pl.col(its).alias(key) for key, its in named))
@@ -66,6 +75,10 @@ class AsOfOperator(RowOperator[KeptRows]):
         placed = (left, state.places(partitions, of_left)), (right, state.places(partitions, of_right))
         candidates = Candidates.of_increment(node, before, *placed, close_at)
         return replace(self, made=(before, candidates.left_over(before, reached))), candidates.result(reached)
+
+    @property
+    def is_unchanged(self) -> bool:
+        return self.made is not None and not len(self.made[1].partitions)
 
     def untied(self, events: Sequence[Rows]) -> tuple[list[Rows], list[SetAside]]:
         """Nothing depends on the order of left rows."""

@@ -24,7 +24,7 @@ from tidegate.runtime.eval.lenient import SetAside, lenient_increment
 from tidegate.runtime.eval.small.increment import small_increment, small_leaf
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import QueryPlan
-from tidegate.runtime.rows import Rows, SmallRows, Unsupported, are_few, series
+from tidegate.runtime.rows import Rows, SmallRows, Unsupported, are_few, as_frame, series
 
 #: An increment over fewer rows reads them all.
 LOOKED_UP: Final = 4_096
@@ -84,6 +84,13 @@ class JobEvaluation:
         rows, aside = _leniently(job, leaves)
         self.aside.add(job.query.name, job.query.name, aside)
         return rows
+
+    def completed(self, job: Job, rows: Rows) -> Rows:
+        """The result's new rows of those that its ordered operator has completed."""
+        if isinstance(rows, SmallRows):
+            with suppress(Unsupported):
+                return small_increment(Demand.of(job.query, job.old, job.new), {0: rows}, job.old, job.new, {})
+        return self.increment(job, {0: as_frame(rows)}, {})
 
     def set_aside(self, job: Job) -> list[SetAside]:
         """What an increment sets aside."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import polars as pl
-
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.time import INF
 from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows
@@ -27,7 +25,7 @@ class OrderedEvaluation:
     operators: Operators
     aside: AsideRows
 
-    def step(self, job: Job) -> tuple[Operator, pl.DataFrame]:
+    def step(self, job: Job) -> tuple[Operator, Rows]:
         """The operator after an increment, and the rows that it completes."""
         ordered = job.query.ordered
         assert ordered is not None
@@ -44,12 +42,12 @@ class OrderedEvaluation:
             after, completed = self._stepped(operator, events, job)
             if job.new[ordered.time] == INF:
                 after = after.emptied()
-            rows = self.evaluation.increment(job, {0: completed}, {}) if completed.height else completed
+            rows = self.evaluation.completed(job, completed) if completed.height else completed
         except EvaluationError as error:
             raise of_query(error, job) from error.__cause__
         return after, rows
 
-    def _stepped(self, operator: Operator, events: Sequence[Rows], job: Job) -> tuple[Operator, pl.DataFrame]:
+    def _stepped(self, operator: Operator, events: Sequence[Rows], job: Job) -> tuple[Operator, Rows]:
         """The operator after an increment, and what it completes; events that nothing orders are set aside."""
         assert job.query.ordered is not None
         time = job.query.ordered.time

@@ -27,7 +27,7 @@ from tidegate.runtime.ordered.state import Delta, Part, Share, keep_part, plain_
 from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.slices import InterleavedRuns
-from tidegate.runtime.rows import Rows
+from tidegate.runtime.rows import Rows, as_frame
 from tidegate.runtime.state.codec import Json, parse_plain, plain
 from tidegate.runtime.state.errors import MANIFEST, storage_errors
 from tidegate.runtime.state.manifest import OperatorFiles
@@ -163,7 +163,7 @@ def _step(
         if aside:  # the driver sets them aside
             raise aside[0].error
     after, completed = operator.step(events, old, new, close_at)
-    return _Step(events, after, increment(query, {0: completed}, job.old, job.new, {}))
+    return _Step(events, after, increment(query, {0: as_frame(completed)}, job.old, job.new, {}))
 
 
 def _evaluate(
