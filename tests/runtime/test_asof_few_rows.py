@@ -16,6 +16,7 @@ from tidegate.runtime.ordered.asof import few_rows, operator
 from tidegate.runtime.ordered.state import SMALL
 from tidegate.runtime.rows import Unsupported
 from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.store.interface import FileRef
 
 Event = tuple[Any, ...]
 
@@ -92,7 +93,12 @@ def test_without_right_rows_no_state_is_written(tmp_path: Path, monkeypatch: pyt
     """What was written before stays what is kept, also for the next start."""
     written: list[int] = []
     write = Batch.write_state
-    monkeypatch.setattr(Batch, "write_state", lambda self, *args: (written.append(self.seq), write(self, *args))[1])
+
+    def noted(batch: Batch, operator: str, table: Any) -> FileRef:
+        written.append(batch.seq)
+        return write(batch, operator, table)
+
+    monkeypatch.setattr(Batch, "write_state", noted)
     program = tg.program(Q=L.asof_join(R, by=[("k", "j")], how="inner"))
     for start in (0, 3):
         with program.session(checkpoint=tmp_path) as session:
