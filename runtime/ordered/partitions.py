@@ -116,12 +116,12 @@ class Partitions:
 
     def assign(self, events: Rows) -> Int32Array:
         """The partition number of every row. Without keys there is one partition."""
-        if not len(self.schema):
+        if not len(self.schema) or not events.height:
             return np.zeros(events.height, dtype=np.int32)
         if isinstance(events, SmallRows):
             if self._integers is not None:
                 return self._integers.assign(events.columns[self.schema.names[0]])
-            events = events.frame()
+            events = events.only(self.schema.names).frame()
         if self._integers is not None:
             key = events.get_column(self.schema.names[0])
             if not key.null_count():

@@ -18,8 +18,9 @@ from tidegate.algebra.nodes import Row
 from tidegate.algebra.ordered.transitions.definition import END, START
 from tidegate.algebra.ordered.transitions.grouped import HeldContexts
 from tidegate.algebra.semantics import evaluate_program
-from tidegate.runtime.ordered.asof import operator
+from tidegate.runtime.ordered.asof import few_rows, operator
 from tidegate.runtime.ordered.asof.candidates import Candidates
+from tidegate.runtime.rows import Array, Rows, rows_where
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +92,12 @@ def test_only_partitions_with_windows_are_looked_at(monkeypatch: pytest.MonkeyPa
             seen.append(new[0].height)
             return Candidates.of_increment(node, before, new, right_new, close_at)
 
+    def where(rows: Rows, mask: Array) -> Rows:
+        seen.append((found := rows_where(rows, mask)).height)
+        return found
+
     monkeypatch.setattr(operator, "Candidates", Watched)
+    monkeypatch.setattr(few_rows, "rows_where", where)
     rows = REPORTS.in_context(MODEL, "accident").select("car", "time")
     with tg.program(Q=rows).session() as session:
         step(session, 10, Stopped=[(1, 3, 7, False)], Reports=reports(1, 10))

@@ -93,6 +93,9 @@ def _has_same(*columns: Int64Array) -> bool:
 def with_rows_behind(node: AsOf, state: KeptRows, left: Rows, right: FewRightRows) -> Rows:
     """Left rows with the last right row behind them: a new one, or the one that is kept of their keys. `Unsupported`
     where some of either are NULL.
+
+    Left keys without a right row have numbers until the store is renumbered, at some thousand of them or twice as many
+    as are held.
     """
     of = state.partitions.assign(left).astype(np.int64)
     state.every()
