@@ -238,7 +238,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     "spark-situations": lambda data: situations_spark.measure(data.spark),
     "spark-batches": lambda data: spark_batches.measure(data.spark),
     "spark-sequences": lambda data: sequences_spark.measure(data.spark),
-    "spark-executors": lambda data: speedup.measure(data.rows),
+    "spark-executors": lambda data: speedup.measure(4 * data.rows),
     "spark-scaling": lambda _: (scaling.measure(), True),
     "spark-skew": lambda _: (skew.measure(), True),
     "spark-memory": lambda data: held.measure(data, "Spark"),
