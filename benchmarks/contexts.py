@@ -1,6 +1,7 @@
 """Queries in contexts: the experiments of the CAESAR paper (EDBT 2016, Section 7), in one process.
 
     python benchmarks/contexts.py [--rows 200000]
+    python benchmarks/contexts.py --own-results    # contexts whose queries have results of their own, by rows a batch
 
 Cars report from segments; in each of these, contexts begin and end. A query finds a car that has become slower within a
 minute, all of it in one window of a context. Asked is the same program twice, as it was written and as the optimiser
@@ -57,6 +58,8 @@ from tidegate.runtime.engines.options import RunOptions
 BATCHES = 20
 #: Contexts of two minutes each, one after the other where they do not overlap.
 MANY, LENGTH = 30, 120
+#: Contexts, and queries in each, that have results of their own, and the rows of a run of them.
+OWN_RESULTS, OWN_ROWS = ((15, 4), (2, 10), (15, 1), (2, 1)), (5_000, 50_000, 400_000)
 #: Makes the queries of a setting.
 Queries = Callable[[Setting], Mapping[str, tg.Relation]]
 
@@ -214,6 +217,26 @@ def overlapping(done: Comparison, rows: int) -> None:
     done.add(f"{title}: CPU, each / together", [*together(setting, in_each)], seconds)
 
 
+def results_of_their_own() -> bool:
+    """Prints what contexts have together whose queries have results of their own, by how many rows there are: CPU of
+    each context by itself beside that of all. Whether results were equal.
+    """
+    equal = True
+    for contexts, queries in OWN_RESULTS:
+        for rows in OWN_ROWS:
+            setting = Setting(rows, 0.25, queries=queries, contexts=contexts, windows=1, apart=10)
+            pairs = [*together(setting, in_each)]
+            equal &= all(one.found == other.found for one, other in pairs)
+            found = sorted(one.seconds / other.seconds for one, other in pairs)
+            more = statistics.median(1000 * (other.seconds - one.seconds) / BATCHES for one, other in pairs)
+            print(
+                f"{queries * contexts} results, {queries} in each of {contexts} contexts, {rows // BATCHES:,} rows a "
+                f"batch: each / together {', '.join(f'{ratio:.2f}' for ratio in found)}; {more:+.1f} ms a batch",
+                flush=True,
+            )
+    return equal
+
+
 def candidates(done: Comparison, rows: int) -> None:
     """Rows a second where each is a candidate transition, by how many of them ask for what is so already."""
     inputs = {"Reports": Setting(rows, 0).inputs()["Reports"]}
@@ -234,8 +257,13 @@ def main() -> int:
     """Prints the figures; the exit status is 1 where results differ."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=200_000)
-    figures, equal = measure(options.parse_args().rows)
-    print_table(figures)
+    options.add_argument("--own-results", action="store_true", help="contexts with results of their own, and no more")
+    chosen = options.parse_args()
+    if chosen.own_results:
+        equal = results_of_their_own()
+    else:
+        figures, equal = measure(chosen.rows)
+        print_table(figures)
     print("results: equal" if equal else "results: DIFFERENT")
     return 0 if equal else 1
 

@@ -19,7 +19,7 @@ SECONDS, BUDGET, SHORT_BUDGET = 60, 7200, 60 * SEARCH_MINUTES
 #: What a search on each engine needs.
 SEARCHES: Mapping[str, Sequence[str]] = {"embedded": (), "spark": ("--driver-bytes", "8000000000")}
 
-#: With how many roads a short search begins: few enough to be answered, so that it has time for one or two trials more.
+#: With how many roads a short search begins: few enough to be answered. It may have no time for another trial.
 FIRST: Mapping[str, int] = {"embedded": 128, "spark": 32}
 #: What a short search feeds at its own times: two minutes, after half of the time to warm up.
 PEAK = ("--before", "last", "--start", "7050", "--seconds", str(60 * PEAK_MINUTES), "--warm", "150")

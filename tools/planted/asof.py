@@ -118,6 +118,7 @@ GROUP = Group(
         bug(
             "few rows: what has ended is looked up", FEW, "known[is_new] = ~right.ended[new[is_new]]", "known |= is_new"
         ),
+        bug("few rows: what has ended is the one before", FEW, "its.set(has_none, None)", "its"),
         bug("few rows: what has ended is kept", FEW, "np.flatnonzero(~self.ended[ends])", "np.arange(len(ends))"),
         bug("few rows: the first one is kept", FEW, "ends = self.offsets[1:] - 1", "ends = self.offsets[:-1]"),
         bug("few rows: ties are in any order", FEW, "np.lexsort((place, time, of))", "np.lexsort((-place, time, of))"),

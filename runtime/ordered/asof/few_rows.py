@@ -58,9 +58,10 @@ class FewRightRows:
 
     def made_of(self, state: KeptRows) -> tuple[KeptExtract, KeptExtract]:
         """What the operator keeps of their partitions, before and after. Of what was before only places are known."""
-        nothing, look = state.nothing(), np.full(len(self.partitions), NO_LOOK)
+        nothing = state.nothing()
         if not len(self.partitions):
             return nothing, nothing
+        look = np.full(len(self.partitions), NO_LOOK)
         had = np.flatnonzero(state.last_rows.heights(self.partitions))
         ends = self.offsets[1:] - 1
         has = np.flatnonzero(~self.ended[ends])
@@ -91,8 +92,8 @@ def _has_same(*columns: Int64Array) -> bool:
 
 
 def with_rows_behind(node: AsOf, state: KeptRows, left: Rows, right: FewRightRows) -> Rows:
-    """Left rows with the last right row behind them: a new one, or the one that is kept of their keys. `Unsupported`
-    where some of either are NULL.
+    """Left rows with the last right row behind them: a new one, or the one that is kept of their keys. They are arrays
+    where no value is NULL.
 
     Left keys without a right row have numbers until the store is renumbered, at some thousand of them or twice as many
     as are held.
@@ -113,11 +114,12 @@ def with_rows_behind(node: AsOf, state: KeptRows, left: Rows, right: FewRightRow
             new_ones = (right.rows.columns[name][new[is_new]] for name in names)
             its = {name: _placed(is_new, *both) for name, *both in zip(names, new_ones, kept, strict=True)}
             return SmallRows({**left.only(node.left.schema.names).columns, **its}, left.height)
+    columns = [its.alias(name) for its, name in zip(state.last_rows.last_of_each(of, stored), names, strict=True)]
     if is_new.any():
-        raise Unsupported
-    kept_rows = state.last_rows.last_of_each(of, stored)
-    its_own = (column.alias(name) for column, name in zip(kept_rows, names, strict=True))
-    return pl.DataFrame([*only(as_frame(left), node.left.schema.names), *its_own])
+        fresh = right.rows.take(np.where(is_new, new, 0)).frame()
+        has, has_none = pl.Series(is_new & known), pl.Series(is_new & ~known)
+        columns = [fresh.get_column(its.name).zip_with(has, its.set(has_none, None)) for its in columns]
+    return pl.DataFrame([*only(as_frame(left), node.left.schema.names), *columns])
 
 
 def _placed(is_first: BoolArray, first: Array, second: Array) -> Array:
