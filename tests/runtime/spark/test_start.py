@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -23,21 +24,21 @@ def test_it_runs_until_it_is_told_to_stop_and_says_what_it_does(tmp_path: Path) 
     (tmp_path / "program.py").write_text(PROGRAM + DEPLOYED.replace("every=", 'engine="spark", every='))
     put(tmp_path, 1)
     port, seen = free_port(), list[str]()
-    command = [sys.executable, "-m", "tidegate", "start", "program.py", "--port", str(port)]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-X", "faulthandler", "-m", "tidegate", "start", "program.py", "--port", str(port)]
+    told = tmp_path / "told"  # a pipe that is not read meanwhile may be full before the end
+    with told.open("w") as into, subprocess.Popen(command, cwd=tmp_path, stderr=into) as process:
         try:
             until = time.monotonic() + 120
             while not (results(tmp_path) and "ok" in seen) and time.monotonic() < until and process.poll() is None:
-                try:
-                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
-                        seen.append(json.load(answer)["status"])
-                except urllib.error.URLError:
-                    time.sleep(0.05)
-        finally:
-            process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+                time.sleep(0.1)  # asked without a pause, it has no time to start
+                with contextlib.suppress(urllib.error.URLError):  # it does not listen yet
+                    seen.append(json.loads(urllib.request.urlopen(f"http://127.0.0.1:{port}/health").read())["status"])
+        finally:  # aborted, it says where it hangs
+            process.send_signal(signal.SIGTERM if "ok" in seen else signal.SIGABRT)
+        process.wait(timeout=60)
+    said = told.read_text()
     assert process.returncode == 0, said
-    assert list(dict.fromkeys(seen)) == ["starting", "ok"]
+    assert list(dict.fromkeys(seen)) == ["starting", "ok"], said
     assert results(tmp_path) == [2]
     lines = said.splitlines()
     (runs,) = (number for number, line in enumerate(lines) if "runs Large on Spark" in line)
