@@ -238,12 +238,13 @@ class Program:
         go by it. `on_batch` is called after each commit. `purging`: partner and kill rule where they pay ("planned"),
         "always" or "off". `folding` "off": rows that are settled stay as they are. `schedule`: which queries are
         evaluated less often or later (`tg.schedule`). Up to `threads` take in the files of a batch side by side, each
-        some that follow each other, if that is measured to be sooner. `quarantine_keep`: rejected rows older than
-        "30d", or beyond "10 GiB", or both, are dropped, oldest first; None keeps all. `tune`: as many rows a second as
-        can be ("throughput"), or so many files a batch that one takes about as long as a duration such as "500ms"; or
-        the choices of a run before, {report.seq: report.choices}. Up to `cache_bytes` of the state are held in memory
-        too, where a batch looks up what it needs; None: a quarter of the memory there is. Results depend on none of
-        these five.
+        some that follow each other, if that is measured to be sooner; with two or more, rows of the next batch are
+        taken in while one is evaluated, and large states are written meanwhile. `quarantine_keep`: rejected rows older
+        than "30d", or beyond "10 GiB", or both, are dropped, oldest first; None keeps all. `tune`: as many rows a
+        second as can be ("throughput"), or so many files a batch that one takes about as long as a duration such as
+        "500ms"; or the choices of a run before, {report.seq: report.choices}. Up to `cache_bytes` of the state are held
+        in memory too, where a batch looks up what it needs; None: a quarter of the memory there is. Results depend on
+        none of these five.
 
         `QueryError` TG402 for names that the program does not have, TG408 for a directory of results without a
         checkpoint. `StateError` TG501 for the checkpoint of another program, TG503 while another run has it.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -42,14 +43,14 @@ class IngestResult:
 class Increment:
     """New result rows of a query: how many, what other queries' buffers store of them, and where it was evaluated.
 
-    `state` is what an operator that gathers events in order keeps from now on. `aside` counts, by query and reason,
-    what was set aside.
+    `state` is what an operator that gathers events in order keeps from now on; perhaps it is still being written.
+    `aside` counts, by query and reason, what was set aside.
     """
 
     rows: int
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     place: str = ""
-    state: OperatorFiles | None = None
+    state: OperatorFiles | Future[OperatorFiles] | None = None
     aside: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def and_then(self, other: Increment) -> Increment:
@@ -76,7 +77,8 @@ class Work:
 
     `close_at`: where that ends which is open after the last event. `declared`: the greatest instants that were
     among the progress from outside, also of a stream that then ended. `waiting`: streams of which there are files that
-    no batch has read yet, so that they are not silent.
+    no batch has read yet, so that they are not silent. `following` gives rows that the next batch will read, in the
+    form of `arrivals`, and further ones each time it is called.
     """
 
     arrivals: Mapping[str, Any] = field(default_factory=dict)
@@ -84,6 +86,7 @@ class Work:
     close_at: int | None = None
     declared: Mapping[tuple[str, str], int] = field(default_factory=dict)
     waiting: frozenset[str] = frozenset()
+    following: Callable[[], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,12 @@ class Executor(Protocol):
     def ingest(self, batch: Batch, work: Work, intakes: Mapping[str, Intake]) -> dict[str, IngestResult]:
         """Read, judge and store the new rows of every stream."""
 
+    def ingest_ahead(self, following: Mapping[str, Any], intakes: Mapping[str, Intake]) -> None:
+        """Begin to read and judge rows of the next batch, by what is known before this one is evaluated."""
+
+    def end_beside(self) -> None:
+        """No further rows are begun in this batch, and nothing is written for it any more beside the engine's steps."""
+
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         """Evaluate queries that do not read each other over the relevant segments of their leaves; store what
         passes.
@@ -164,3 +173,6 @@ class Executor(Protocol):
 
     def forget(self, live: frozenset[str]) -> None:
         """Only segments with these paths are still needed."""
+
+    def close(self) -> None:
+        """End what goes on beside batches."""

@@ -5,6 +5,7 @@ stratum.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -45,6 +46,10 @@ Tell = Callable[[str, Problem], None]
 
 def nobody(_: str, __: Problem) -> None:
     """Nobody is told."""
+
+
+def nothing() -> None:
+    """Nothing is done between levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,8 @@ class Evaluation:
     is_first: bool
     """Whether no batch was committed before: static results are made in this one."""
     tell: Tell = nobody
+    between: Callable[[], None] = nothing
+    """Called before each level."""
     progress: ProgressState = field(init=False)
     segments: Segments = field(init=False)
     operators: dict[str, OperatorFiles] = field(init=False)
@@ -116,6 +123,8 @@ class Evaluation:
     """The results of components that go on in the next batch."""
     increments: dict[str, Increment] = field(init=False, default_factory=dict)
     read: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
+    _written: dict[str, Future[OperatorFiles]] = field(init=False, default_factory=dict)
+    """What operators keep that is being written, per query."""
 
     def __post_init__(self) -> None:
         self.progress, self.segments = self.before.progress.copy(), self.before.segments
@@ -124,6 +133,7 @@ class Evaluation:
     def run(self, scheduler: Scheduler) -> None:
         """Every query that is due and whose progress advances, level by level or in the order of the schedule."""
         for queries in scheduler:
+            self.between()
             recursion = self.plan.recursion(queries)
             if recursion is None:
                 self._level(queries)
@@ -131,6 +141,7 @@ class Evaluation:
                 self.unfinished.update(query.stream for query in queries)
         here = {name: SkippedResult(self.batch.seq, scheduler.clock, 0, UNFINISHED) for name in self.unfinished}
         self.skipped = {**scheduler.skipped, **here}
+        self.operators |= {name: state.result() for name, state in self._written.items()}
 
     def state(self) -> RunState:
         """The state with the increments."""
@@ -155,7 +166,9 @@ class Evaluation:
             self.progress.queries[query.name] = new
         for job, increment in zip(jobs, self.executor.increments(self.batch, jobs) if jobs else [], strict=True):
             self._add(job.query.name, increment)
-            if increment.state is not None:
+            if isinstance(increment.state, Future):
+                self._written[job.query.name] = increment.state
+            elif increment.state is not None:
                 self.operators[job.query.name] = increment.state
 
     def _recurse(self, level: Sequence[QueryPlan], recursion: Recursion) -> bool:
@@ -241,7 +254,7 @@ class Evaluation:
 
     def _jobs(self, query: QueryPlan, inputs: Sequence[Sequence[Segment]], old: Progress, new: Progress) -> list[Job]:
         """The increment of a query over relevant segments per leaf, unless the query is suspended."""
-        state = self.operators.get(query.name)
+        state = self._kept(query)
         keeps, ends = state is not None and bool(state.files), INF in new.values()
         if query.is_suspended([bool(segments) for segments in inputs], keeps=keeps, ends=ends):
             return []
@@ -258,12 +271,18 @@ class Evaluation:
             old,
             new,
             [(buffer, self.garbage.keep(buffer, self.progress)) for buffer in feeds],
-            self.operators.get(query.name),
+            self._kept(query),
             close_at=self._end_of(query, new),
             lenient=query.name in self.leniency.queries,
             lenient_feeds=frozenset(buffer.id for buffer in feeds if buffer.id in self.leniency.buffers),
             untied=query.name in self.leniency.ties,
         )
+
+    def _kept(self, query: QueryPlan) -> OperatorFiles | None:
+        """What the operator of a query keeps."""
+        if (written := self._written.pop(query.name, None)) is not None:
+            self.operators[query.name] = written.result()
+        return self.operators.get(query.name)
 
     def _end_of(self, query: QueryPlan, new: Progress) -> int | None:
         """Where the rows of an operator end once its input has ended; None where nobody says, or it has not."""

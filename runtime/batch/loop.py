@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -18,7 +18,7 @@ from tidegate.analysis.zones.sites import site_of_failure
 from tidegate.runtime.batch.admission import Admission
 from tidegate.runtime.batch.executor import Executor, Increment, IngestResult, Work
 from tidegate.runtime.batch.garbage import Folding, Garbage, GarbageCollection
-from tidegate.runtime.batch.increments import Evaluation, Leniency, Tell, nobody
+from tidegate.runtime.batch.increments import Evaluation, Leniency, Tell, nobody, nothing
 from tidegate.runtime.batch.report import BatchReport, greatest_instants
 from tidegate.runtime.batch.scheduler import Scheduler
 from tidegate.runtime.batch.state import RunState
@@ -125,12 +125,31 @@ class Runner:
             self.admission.check(ingested)
             state = self.admission.admitted(self.state, work, ingested, clock)
         with _Step("increments", seconds):
-            return ingested, self._increments(batch, state)
+            try:
+                return ingested, self._increments(batch, state, self._ahead(batch, work, state))
+            finally:
+                self.executor.end_beside()
 
-    def _increments(self, batch: Batch, state: RunState) -> Evaluation:
+    def _ahead(self, batch: Batch, work: Work, state: RunState) -> Callable[[], None]:
+        """Has rows of the next batch taken in, if it is called while this one is evaluated."""
+        if (following := work.following) is None:
+            return nothing
+        # With its rows inputs have come so far as the next batch finds them, and no increment moves them.
+        intakes = self.admission.intakes(state, batch.intent.clock, joining=self._joining(batch.seq + 1))
+        return lambda: self.executor.ingest_ahead(following(), intakes)
+
+    def _increments(self, batch: Batch, state: RunState, between: Callable[[], None]) -> Evaluation:
         last, clock = self.checkpoint.manifest, batch.intent.clock
         evaluation = Evaluation(
-            self.plan, self.executor, self.garbage, self.leniency, batch, state, is_first=last is None, tell=self.tell
+            self.plan,
+            self.executor,
+            self.garbage,
+            self.leniency,
+            batch,
+            state,
+            is_first=last is None,
+            tell=self.tell,
+            between=between,
         )
         before = (0, clock) if last is None else (last.seq, last.clock)
         evaluation.run(

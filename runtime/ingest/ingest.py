@@ -162,6 +162,11 @@ def ingest_side_by_side(
     """
     with ThreadPoolExecutor(len(shares), "tidegate-intake") as pool:
         parts = list(pool.map(lambda share: ingest_rows(share, intake, statics, options), shares))
+    return together(intake, parts)
+
+
+def together(intake: Intake, parts: Sequence[IngestedRows]) -> IngestedRows:
+    """The rows of one stream in a batch, of which parts were ingested apart, in their order."""
     done = IngestedRows()
     for part in parts:
         done.add(part)

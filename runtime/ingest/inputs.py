@@ -198,7 +198,8 @@ class Arrivals:
     """Rows of a stream that were pushed, then those of files: each is read when its turn comes, so in memory by itself.
 
     `begun` are files that are being read already; they are let go once they have been passed on. `read` are those that
-    were, as they were when they were opened.
+    were, as they were when they were opened. `found` are the files as they were found, where some may have been taken
+    in before (`IntakeAhead`).
     """
 
     pushed: tuple[Arrival, ...]
@@ -207,13 +208,15 @@ class Arrivals:
     schema: Schema
     begun: dict[str, Future[FileRead]] = field(default_factory=dict)
     read: dict[str, SourceFile] = field(default_factory=dict)
+    found: tuple[SourceFile, ...] = ()
 
     def __iter__(self) -> Iterator[Arrival]:
         yield from self.pushed
         for path in self.paths:
-            yield self._read(path)
+            yield self.of(path)
 
-    def _read(self, path: str) -> Arrival:
+    def of(self, path: str) -> Arrival:
+        """The rows of one of the files."""
         begun = self.begun.pop(path, None)
         done = FileRead.of(path, self.format, self.schema) if begun is None else begun.result()
         if done.file is not None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,6 +15,9 @@ from tidegate.runtime.ordered.state import Kept, keep_part, part_of, read_state,
 from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import OperatorFiles
 from tidegate.runtime.state.store.interface import FileRef, Store
+
+#: States of fewer rows are written at once: to begin it takes as long.
+MANY: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +31,15 @@ class KnownOperator:
 
 @dataclass(slots=True)
 class Operators:
-    """The operators by query, each with the state of the checkpoint that equals it."""
+    """The operators by query, each with the state of the checkpoint that equals it.
+
+    With a `writer` large states are written by its thread, while other steps of the batch go on.
+    """
 
     store: Store
+    writer: ThreadPoolExecutor | None = None
     known: dict[str, KnownOperator] = field(default_factory=dict)
+    _writing: list[Future[OperatorFiles]] = field(default_factory=list)
 
     def of(self, job: Job) -> Operator:
         """The operator of a query as the last committed batch left it."""
@@ -54,8 +64,8 @@ class Operators:
             lines += self.known[name].operator.orders() if name in self.known else ()
         return lines
 
-    def keep(self, batch: Batch, job: Job, operator: Operator) -> OperatorFiles:
-        """Writes the state of an operator after this batch."""
+    def keep(self, batch: Batch, job: Job, operator: Operator) -> OperatorFiles | Future[OperatorFiles]:
+        """Writes the state of an operator after this batch, or begins to."""
         name = job.query.name
         known = self.known.pop(name, None)  # what it was before is gone once this has begun
         before, renewal = None, None
@@ -67,7 +77,18 @@ class Operators:
         def write(table: pa.Table) -> FileRef:
             return batch.write_state(name, table)
 
-        kept = keep_part(operator, before, write, self.store.read_table, renewal, slices=True)
-        state = whole_state(kept.rows, kept.part)
-        self.known[name] = KnownOperator(state, kept, operator)
-        return state
+        def keep() -> OperatorFiles:
+            kept = keep_part(operator, before, write, self.store.read_table, renewal, slices=True)
+            state = whole_state(kept.rows, kept.part)
+            self.known[name] = KnownOperator(state, kept, operator)
+            return state
+
+        if self.writer is None or sum(operator.counts().values()) < MANY:
+            return keep()
+        self._writing.append(self.writer.submit(keep))
+        return self._writing[-1]
+
+    def wait(self) -> None:
+        """Returns once nothing is written any more."""
+        wait(self._writing)
+        self._writing.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Any, Final
 
 from tidegate.algebra.errors import InternalError
@@ -78,6 +79,7 @@ class Batch:
         self._finish = finish
         self._waiting = waiting
         self._pack = PackWriter.of(intent.seq, attempt)
+        self._packing = Lock()
         self._outputs: list[StagedOutput] = []
         self._gathering: dict[str, list[Any]] = {}
         #: Files that its manifest makes durable before it appears.
@@ -156,9 +158,13 @@ class Batch:
         return live
 
     def write_state(self, operator: str, table: Any) -> FileRef:
-        """Write a table of an operator's own state; name it in a `OperatorFiles`. It can be read after the commit."""
-        if self._packs(table):
-            return self._pack.add(table)
+        """Write a table of an operator's own state; name it in a `OperatorFiles`. It can be read after the commit.
+
+        Several threads may do so.
+        """
+        with self._packing:
+            if self._packs(table):
+                return self._pack.add(table)
         path = new_path("kernel", operator, self.seq, self.attempt)
         self._written.append(path)
         with storage_errors(f"writing state of {operator!r}"):

@@ -206,6 +206,13 @@ class Tuner:
         """Whether there is a time for a batch, of which starting one leaves at least half for its rows."""
         return self.seconds_a_batch is not None and self.costs(_BATCH, _BATCH).start <= self.seconds_a_batch / 2
 
+    @property
+    def lets_go_ahead(self) -> bool:
+        """Whether rows may be taken in before their batch: not where how many files that takes, or how it takes them
+        in, is chosen for it.
+        """
+        return self.seconds_a_batch is None and not self.recorded
+
     def most_rows(self) -> int | None:
         """Rows that a batch may have to be done within its time, or within twice what starting it takes; None where
         nothing limits them.

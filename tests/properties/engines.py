@@ -127,12 +127,13 @@ def _check_steps(
     collect = rng.choice(usual) if purge is None else purge
     purging: PurgeMode = "always" if purge else rng.choice(modes)
     restarts = rng.random() < 0.3
+    threads = random.Random(f"threads {case.seed}").choice((1, 2))
     store = MemoryStore()
     statics = {s.name: [as_given(row, s.schema) for row in case.rows[s.name]] for s in case.statics}
 
     def begin() -> Session:
         folding: Folding = rng.choice(("on", "on", "on", "off"))
-        options = RunOptions(collect_garbage=collect, purging=purging, folding=folding)
+        options = RunOptions(collect_garbage=collect, purging=purging, folding=folding, threads=threads)
         return Session(facts, store, declared(delays), statics, options=options)
 
     session = begin()

@@ -16,7 +16,7 @@ import pytest
 import tidegate as tg
 from tidegate.algebra.errors import QueryError
 from tidegate.runtime.connectors.sources import parquet
-from tidegate.runtime.engines import read_ahead
+from tidegate.runtime.engines.ahead import read_ahead
 from tidegate.runtime.engines.embedded import file_polling
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions

@@ -328,7 +328,7 @@ GROUP = Group(
         bug(
             "rows fold before the increment has passed",
             LOOP,
-            "        evaluation = Evaluation(\n            self.plan, self.executor,",
+            "        evaluation = Evaluation(\n            self.plan,\n            self.executor,\n",
             "        from tidegate.algebra.terms import TRUE\n"
             "        from tidegate.runtime.batch.executor import Rewrite\n"
             "        ahead, plan = state.progress.copy(), self.plan\n"
@@ -340,7 +340,7 @@ GROUP = Group(
             "        done = zip(made, self.executor.rewrite(batch, made), strict=True)\n"
             "        folded = {one.buffer.id: tuple(segments) for one, segments in done}\n"
             "        state = replace(state, segments={**state.segments, **folded})\n"
-            "        evaluation = Evaluation(\n            self.plan, self.executor,",
+            "        evaluation = Evaluation(\n            self.plan,\n            self.executor,\n",
         ),
         bug(
             "a row that one occurrence folds is gone for the other",

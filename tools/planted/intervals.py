@@ -117,8 +117,8 @@ GROUP = Group(
         bug(
             "progress of a stream that ends in the same batch was never declared",
             "runtime/engines/embedded/batches.py",
-            "given.close_at, given.declared, waiting)",
-            "given.close_at, {}, waiting)",
+            "given.close_at, given.declared, waiting, following)",
+            "given.close_at, {}, waiting, following)",
             required=True,
         ),
         bug(

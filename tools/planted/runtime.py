@@ -80,11 +80,12 @@ GROUP = Group(
         bug(
             "rows are stored after the increments",
             RUNNER,
-            "            return ingested, self._increments(batch, state)\n",
-            "            evaluation = self._increments(batch, self.state)\n"
-            "            stored = self.admission.admitted(evaluation.state(), work, ingested, clock)\n"
-            "            evaluation.before, evaluation.progress, evaluation.segments = stored, stored.progress, stored.segments\n"
-            "            return ingested, evaluation\n",
+            "                return ingested, self._increments(batch, state, self._ahead(batch, work, state))\n",
+            "                evaluation = self._increments(batch, self.state, self._ahead(batch, work, state))\n"
+            "                stored = self.admission.admitted(evaluation.state(), work, ingested, clock)\n"
+            "                evaluation.before, evaluation.progress = stored, stored.progress\n"
+            "                evaluation.segments = stored.segments\n"
+            "                return ingested, evaluation\n",
         ),
         bug(
             "a restart forgets the progress of queries",

@@ -1,15 +1,21 @@
-"""Slips where several threads take in the files of a batch, and where the next ones are read meanwhile."""
+"""Slips where several threads take in the files of a batch, and where other things go on beside the steps of one."""
 
 from __future__ import annotations
 
 from tools.planted.bugs import Group, bug
 
+AHEAD = "runtime/engines/embedded/steps/intake_ahead.py"
 INTAKE = "runtime/ingest/ingest.py"
 EXECUTOR = "runtime/engines/embedded/executor.py"
 
 GROUP = Group(
     "side by side",
-    ("tests/runtime/test_threads.py", "tests/runtime/test_read_ahead.py"),
+    (
+        "tests/runtime/test_threads.py",
+        "tests/runtime/test_read_ahead.py",
+        "tests/runtime/test_intake_ahead.py",
+        "tests/runtime/test_written_beside.py",
+    ),
     (
         bug(
             "rows of the first share count",
@@ -67,9 +73,93 @@ GROUP = Group(
         ),
         bug(
             "what was read ahead stands for a file that was written again",
-            "runtime/engines/read_ahead.py",
+            "runtime/engines/ahead/read_ahead.py",
             "return {file.path: self._begun.pop(file) for file in files if file in self._begun}",
             "return {file.path: self._begun[old] for file in files for old in self._begun if old.path == file.path}",
+        ),
+        bug(
+            "rows stay ahead of an earlier clock",
+            AHEAD,
+            "    return AHEAD not in rows.rejected and all(",
+            "    return all(",
+        ),
+        bug(
+            "a bad file is told at the time of the batch before",
+            AHEAD,
+            "    if rows.unreadable:  # what is told of a file has the time in it\n        return False\n",
+            "",
+        ),
+        bug(
+            "rows are taken in by the progress before the batch that runs",
+            "runtime/batch/loop.py",
+            "intakes = self.admission.intakes(state, batch.intent.clock",
+            "intakes = self.admission.intakes(self.state, batch.intent.clock",
+        ),
+        bug(
+            "what was taken in stands for a file that was written again",
+            AHEAD,
+            "{file for file, _ in self._files} <= set(files)",
+            "bool(self._files)",
+        ),
+        bug(
+            "the thread takes all that is left",
+            AHEAD,
+            "self._end, self._ended = self._next + (self._end - self._next) // 2, True",
+            "self._ended = True",
+        ),
+        bug(
+            "what the thread leaves is lost",
+            EXECUTOR,
+            "return together(intake, [rows, *parts])",
+            "return together(intake, [rows])",
+        ),
+        bug(
+            "what the thread takes is taken again",
+            EXECUTOR,
+            "paths=tuple(path for path in arrivals.paths if path not in theirs)",
+            "paths=arrivals.paths if theirs else ()",
+        ),
+        bug(
+            "files that were taken in count as they were offered",
+            EXECUTOR,
+            "            arrivals.read.update(begun.read)\n",
+            "            pass\n",
+        ),
+        bug(
+            "rows with a key are taken in before those that came earlier",
+            "runtime/engines/ahead/following.py",
+            "is_judged_in_order(stream, options) or options.arrival",
+            "options.arrival",
+        ),
+        bug(
+            "the time of arrival is that of the batch before",
+            "runtime/engines/ahead/following.py",
+            " or options.arrival is not None",
+            "",
+        ),
+        bug(
+            "rows are old by the clock of the batch before",
+            "runtime/engines/ahead/following.py",
+            " or options.age_guard)",
+            ")",
+        ),
+        bug(
+            "what is told again is taken in again",
+            "runtime/engines/ahead/following.py",
+            "            told.add(file)\n",
+            "",
+        ),
+        bug(
+            "what operators keep is forgotten where it is written beside",
+            "runtime/batch/increments.py",
+            "        self.operators |= {name: state.result() for name, state in self._written.items()}\n",
+            "",
+        ),
+        bug(
+            "segments that are written beside change places with others",
+            "runtime/engines/embedded/steps/pending_segments.py",
+            "files = [*(other.result() for other in others), *own]",
+            "files = [*own, *(other.result() for other in others)]",
         ),
     ),
 )

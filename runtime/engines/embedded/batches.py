@@ -98,12 +98,15 @@ class SessionBatches:
         batch = setup.checkpoint.begin(read_clock(self.options.clock), offer, engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals = given.arrivals() | self.polling.arrivals(reading, given.pushed)
+        beside = self.options.threads > 1 and self.polling.tuner.lets_go_ahead
+        following = self.polling.following(fresh, reading) if beside else None
         if ahead:
-            self.polling.read_ahead(fresh, reading)
+            self.polling.read_ahead(fresh, reading, others=beside)
         advances = given.advances | setup.ended(setup.read_by(reading, fresh)) | given.ended()
         waiting = setup.waiting(reading, fresh)
         try:
-            report = self.runner.run(batch, Work(arrivals, advances, given.close_at, given.declared, waiting))
+            work = Work(arrivals, advances, given.close_at, given.declared, waiting, following)
+            report = self.runner.run(batch, work)
         finally:
             # A batch that fails after its commit, as where a callback does, has what was given all the same.
             if (last := setup.checkpoint.manifest) is not None and last.seq == batch.seq:
@@ -119,7 +122,7 @@ class SessionBatches:
         while True:
             if self.polling.is_due(fresh):
                 self.check_open()
-                fresh = self.polling.look()
+                fresh = self.polling.unread()
                 goes_on = any(fresh.values()) or self.given.pushed or self.runner.state.is_unfinished
                 if reports and not goes_on:
                     return Reports(reports)
@@ -130,5 +133,6 @@ class SessionBatches:
     def close(self) -> None:
         self.closed = True
         self.polling.close()
+        self.runner.executor.close()
         self.setup.close()
         self.notices.ended(self.runner.state.counts, self.given.advances)

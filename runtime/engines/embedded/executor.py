@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import InitVar, dataclass, field, replace
 
 import polars as pl
@@ -15,6 +16,7 @@ from tidegate.runtime.connectors.sources import SourceOptions
 from tidegate.runtime.engines import memory
 from tidegate.runtime.engines.embedded.steps.aside_rows import AsideRows, UnsettledQueries
 from tidegate.runtime.engines.embedded.steps.evaluation import JobEvaluation
+from tidegate.runtime.engines.embedded.steps.intake_ahead import IntakeAhead, TakenIn
 from tidegate.runtime.engines.embedded.steps.ordered_evaluation import OrderedEvaluation
 from tidegate.runtime.engines.embedded.steps.pending_segments import PendingSegments
 from tidegate.runtime.engines.embedded.steps.result_rows import ResultRows
@@ -32,6 +34,7 @@ from tidegate.runtime.ingest.ingest import (
     ingest_side_by_side,
     is_judged_in_order,
     remembered_of,
+    together,
 )
 from tidegate.runtime.ingest.inputs import Arrivals, bytes_of, shares
 from tidegate.runtime.ordered.operators import Operators
@@ -51,7 +54,7 @@ class EmbeddedExecutor:
 
     `written` names the result streams whose rows a sink wants. New segments of up to `pending_bytes` together are
     written only at the end of their batch, those that are still of use then. Up to `threads` take in the files of a
-    batch.
+    batch. `beside`: a thread writes large states while other steps go on, and some of several segments.
     """
 
     store: Store
@@ -61,6 +64,7 @@ class EmbeddedExecutor:
     cache_bytes: InitVar[int | None] = None
     pending_bytes: InitVar[int] = 256 << 20
     threads: int = 1
+    beside: bool = False
     tuner: Tuner = field(default_factory=Tuner)
     name: str = "embedded"
     operators: Operators = field(init=False)
@@ -74,11 +78,14 @@ class EmbeddedExecutor:
     _ordered: OrderedEvaluation = field(init=False)
     _results: ResultRows = field(init=False)
     _rewriter: SegmentRewriter = field(init=False)
+    _writer: ThreadPoolExecutor | None = field(init=False)
+    _ahead: IntakeAhead = field(init=False, default_factory=IntakeAhead)
 
     def __post_init__(self, cache_bytes: int | None, pending_bytes: int) -> None:
-        self.operators = Operators(self.store)
+        self._writer = ThreadPoolExecutor(1, "tidegate-writer") if self.beside else None
+        self.operators = Operators(self.store, self._writer)
         self.cache = SegmentCache(self.store, memory.cache_bytes(cache_bytes))
-        self._pending = PendingSegments(self.cache, pending_bytes)
+        self._pending = PendingSegments(self.cache, pending_bytes, self._writer)
         self._aside = AsideRows()
         self._reader = reader = SegmentReader(self.cache, self._pending)
         self._evaluation = JobEvaluation(reader, self.statics, self._aside)
@@ -109,11 +116,26 @@ class EmbeddedExecutor:
             done[name] = IngestResult(
                 rows.counts, rows.greatest, rows.punctuation, segments, rows.first_rejected, rows.unreadable
             )
+        self._ahead.drop()
         return done
+
+    def ingest_ahead(self, following: Mapping[str, Arrivals], intakes: Mapping[str, Intake]) -> None:
+        for name, arrivals in following.items():
+            self._ahead.begin(arrivals, intakes[name], self.statics, self.options[name])
+
+    def end_beside(self) -> None:
+        self._ahead.end()
+        self.operators.wait()
+
+    def drop_ahead(self) -> None:
+        """Lets go what was taken in and is not wanted."""
+        self._ahead.drop()
 
     def _ingested(
         self, batch: Batch, name: str, arrivals: Iterable[Arrival], intake: Intake, options: SourceOptions
     ) -> IngestedRows:
+        if isinstance(arrivals, Arrivals) and (begun := self._ahead.take(arrivals.found, intake)) is not None:
+            return self._gone_on(batch, name, arrivals, begun, intake, options)
         parts = shares(arrivals, self.threads) if not is_judged_in_order(intake.stream, options) else ()
         if len(parts) < 2:
             remembered = remembered_of(intake, options, self._reader.with_index)
@@ -127,6 +149,22 @@ class EmbeddedExecutor:
             rows = ingest_rows(arrivals, intake, self.statics, options, None, batch.quarantine)
         self.tuner.measured({step: (way, rows.counts.rows_in)}, time.perf_counter() - began)
         return rows
+
+    def _gone_on(
+        self, batch: Batch, name: str, arrivals: Arrivals, begun: TakenIn, intake: Intake, options: SourceOptions
+    ) -> IngestedRows:
+        """All rows, some of which were begun to be taken in: here as many of the files that are left as there."""
+        theirs = begun.divided()
+        before = tuple(path for path in arrivals.paths if path in theirs)
+        rest = replace(arrivals, paths=tuple(path for path in arrivals.paths if path not in theirs))
+        parts = [self._ingested(batch, name, rest, intake, options)] if rest.paths or rest.pushed else []
+        rows = begun.rows(intake)
+        if rows is None:
+            again = replace(arrivals, pushed=(), paths=before)
+            rows = self._ingested(batch, name, again, intake, options)
+        else:
+            arrivals.read.update(begun.read)
+        return together(intake, [rows, *parts])
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         self._aside.clear()  # of an attempt that failed
@@ -187,6 +225,11 @@ class EmbeddedExecutor:
 
     def forget(self, live: frozenset[str]) -> None:
         self.cache.forget(live)
+
+    def close(self) -> None:
+        self._ahead.close()
+        if self._writer is not None:
+            self._writer.shutdown()
 
     def announce(self, query: QueryPlan, pairs: int, *, compared: bool = False) -> None:
         """Says that a join of this query is about to compare so many pairs of rows, or has, wherever it does."""

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from tidegate.runtime.engines.ahead.following import Following, is_taken_in_ahead
+from tidegate.runtime.engines.ahead.read_ahead import ReadAhead
 from tidegate.runtime.engines.file_density import estimate
 from tidegate.runtime.engines.notices import Notices
-from tidegate.runtime.engines.read_ahead import ReadAhead
 from tidegate.runtime.engines.setup import FoundFiles, Setup, UnreadFiles
 from tidegate.runtime.ingest.ingest import Arrival
 from tidegate.runtime.ingest.inputs import Arrivals
@@ -35,17 +36,12 @@ class FilePolling:
 
     def unread(self) -> UnreadFiles:
         """The files in the directories that were never read; `StateError` where this run may not go on."""
+        self._began = time.monotonic()
         self.setup.admit(Offer())
         files = self.setup.unread()
         self.notices.looked()
-        return files
-
-    def look(self) -> UnreadFiles:
-        """The same, and from now on it is known how long a look takes."""
-        self._began = time.monotonic()
-        fresh = self.unread()
         self._looked = time.monotonic()
-        return fresh
+        return files
 
     def is_due(self, fresh: UnreadFiles) -> bool:
         """Whether it is time for a look before the next batch, of which these files are known."""
@@ -76,14 +72,26 @@ class FilePolling:
         for name, files in reading.items():
             paths = tuple(file.path for file in files)
             format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)
-            arriving[name] = Arrivals(tuple(pushed.get(name, ())), paths, format_, schema, self._ahead.take(files))
+            some, begun = tuple(pushed.get(name, ())), self._ahead.take(files)
+            arriving[name] = Arrivals(some, paths, format_, schema, begun, found=tuple(files))
         self._ahead.drop()
         return arriving
 
-    def read_ahead(self, fresh: UnreadFiles, reading: FoundFiles) -> None:
-        """Begins to read the files of the next batch."""
+    def following(self, fresh: UnreadFiles, reading: FoundFiles) -> Following:
+        """The files of the next batch whose rows can be taken in while the batch is evaluated that reads some."""
+        seq = self.setup.checkpoint.next_seq + 1
+
+        def chosen(fresh: UnreadFiles) -> FoundFiles:
+            return self.for_one_batch(fresh, seq, reading)
+
+        return Following(self.setup, self.tuner, chosen, self.setup.unread, fresh, self._looked - self._began)
+
+    def read_ahead(self, fresh: UnreadFiles, reading: FoundFiles, *, others: bool = False) -> None:
+        """Begins to read the files of the next batch, or of those streams alone that nobody takes in before."""
         following = self.setup.checkpoint.next_seq + 1
         for name, files in self.for_one_batch(fresh, following, reading).items():
+            if others and is_taken_in_ahead(self.setup.streams[name], self.setup.options[name]):
+                continue
             format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)
             self._ahead.begin(name, files, format_, schema, self.tuner)
 

@@ -82,6 +82,7 @@ class Session:
             setup.written,
             options.cache_bytes,
             threads=options.threads,
+            beside=options.threads > 1,
             tuner=tuner,
         )
         self._runner = setup.runner(executor)

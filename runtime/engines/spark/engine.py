@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -411,6 +412,7 @@ def _run_of(
         setup.written,
         options.cache_bytes,
         pending_bytes=PENDING_BYTES,
+        beside=(os.cpu_count() or 1) > 1,
         tuner=options.tuner(),
     )
     ship_library(spark.sparkContext)

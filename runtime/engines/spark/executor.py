@@ -55,7 +55,7 @@ from tidegate.runtime.eval.columns import spark_schema
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.purge_schedule import Look, LookStep, Sweep
 from tidegate.runtime.ingest.admission import Intake
-from tidegate.runtime.ingest.inputs import FileRead, neighbouring
+from tidegate.runtime.ingest.inputs import Arrivals, FileRead, neighbouring
 from tidegate.runtime.ordered.state import Delta, Part, shared_state
 from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.sharding import DRIVER_BYTES, SHARD_BYTES
@@ -81,12 +81,15 @@ INGEST_TIMES = 4
 
 @dataclass(frozen=True, slots=True)
 class StreamOffer:
-    """What a batch has of one stream: files to read, some of them `begun`, or rows that workers stored already."""
+    """What a batch has of one stream: files to read, as they were `found`, some of them `begun`, or rows that workers
+    stored already.
+    """
 
     files: tuple[FileTask, ...] = ()
     bytes: int = 0
     stored: tuple[Mapping[str, Any], ...] = ()
     begun: Mapping[str, Future[FileRead]] = field(default_factory=dict)
+    found: tuple[SourceFile, ...] = ()
 
 
 @dataclass(slots=True)
@@ -152,6 +155,7 @@ class SparkExecutor:
         if way.place == "driver":
             done = self._ingest_here(batch, offered, intakes)
         else:
+            self.local.drop_ahead()
             tasks = [task for offer in offered.values() for task in offer.files]
             done = _merge_summaries(batch, self._ingest_job(batch, tasks, intakes))
         read = sum(done[name].counts.rows_in for name in files if name in done)
@@ -160,6 +164,12 @@ class SparkExecutor:
         for name, result in _merge_summaries(batch, stored).items():
             done[name] = _join(done[name], result) if name in done else result
         return done
+
+    def ingest_ahead(self, following: Mapping[str, Arrivals], intakes: Mapping[str, Intake]) -> None:
+        self.local.ingest_ahead(following, intakes)
+
+    def end_beside(self) -> None:
+        self.local.end_beside()
 
     def ingests_here(self, files: FoundFiles) -> bool:
         """Whether the driver is likely to take in these files."""
@@ -183,14 +193,14 @@ class SparkExecutor:
     def _ingest_here(
         self, batch: Batch, offered: Mapping[str, StreamOffer], intakes: Mapping[str, Intake]
     ) -> dict[str, IngestResult]:
-        from tidegate.runtime.ingest.inputs import Arrivals
-
         arrivals = {}
         for name, offer in offered.items():
             if offer.files:
                 schema = self.local.options[name].judged(intakes[name].stream.schema)
                 paths = tuple(path for task in offer.files for path in task.paths)
-                arrivals[name] = Arrivals((), paths, offer.files[0].format, schema, dict(offer.begun))
+                arrivals[name] = Arrivals(
+                    (), paths, offer.files[0].format, schema, dict(offer.begun), found=offer.found
+                )
         return self.local.ingest(batch, Work(arrivals), intakes)
 
     def _ingest_job(
@@ -471,6 +481,9 @@ class SparkExecutor:
 
     def forget(self, live: frozenset[str]) -> None:
         self.local.forget(live)
+
+    def close(self) -> None:
+        self.local.close()
 
     def _read(self, buffer: Buffer, segments: Sequence[Segment]) -> DataFrame:
         if not segments:

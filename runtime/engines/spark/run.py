@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,10 +20,11 @@ from tidegate.runtime.batch.end_of_input import closing_instant
 from tidegate.runtime.batch.executor import Work
 from tidegate.runtime.batch.loop import Runner
 from tidegate.runtime.batch.report import KEPT_REPORTS, BatchReport
+from tidegate.runtime.engines.ahead.following import Following, is_taken_in_ahead
+from tidegate.runtime.engines.ahead.read_ahead import ReadAhead
 from tidegate.runtime.engines.clock import read_clock
 from tidegate.runtime.engines.notices import Notices, RunWarning
 from tidegate.runtime.engines.options import RunOptions
-from tidegate.runtime.engines.read_ahead import ReadAhead
 from tidegate.runtime.engines.setup import FoundFiles, Setup, UnreadFiles
 from tidegate.runtime.engines.spark.calls import ProgressCalls
 from tidegate.runtime.engines.spark.closing import ClosingCall
@@ -216,7 +218,9 @@ class SparkRun:
         """A batch of ours: of what Spark offers with what workers `stored` of it, and of files."""
         checkpoint = self.setup.checkpoint
         called = self.calls.called()  # before looking at directories: what was put there before a call is found
+        began = time.monotonic()
         unread = self.setup.unread(everything=self.selection.at_once)
+        took = time.monotonic() - began
         self.notices.looked()
         forget_what_has_gone(checkpoint)
         chosen = self.selection.next(self.setup, unread, self.executor.tuner, checkpoint.next_seq)
@@ -226,11 +230,11 @@ class SparkRun:
         for summary in stored:
             known = arrivals.get(summary["stream"], StreamOffer())
             arrivals[summary["stream"]] = replace(known, stored=(*known.stored, summary))
-        self._read_ahead(unread, reading)
+        following = self._following(unread, took, reading)
         read = self.setup.read_by(reading, unread)
         due = called.due(read=read, offered=frozenset(self.columns))
         advances, waiting = due | self.setup.ended(read), self.setup.waiting(reading, unread)
-        work = Work(arrivals, advances, self.closing.waiting, self.calls.declared(), waiting)
+        work = Work(arrivals, advances, self.closing.waiting, self.calls.declared(), waiting, following)
         report = replace(self.runner.run(batch, work), spark=spark_batch)
         self.setup.read(reading)
         self.setup.compactions.after(report)
@@ -248,18 +252,31 @@ class SparkRun:
         for name, files in reading.items():
             task = FileTask(name, self.setup.sources[name].data.format, _oldest_first(files))
             size = sum(file.size for file in files)
-            arrivals[name] = StreamOffer((task,) if files else (), size, begun=self.ahead.take(files))
+            begun = self.ahead.take(files)
+            arrivals[name] = StreamOffer((task,) if files else (), size, begun=begun, found=tuple(files))
         self.ahead.drop()
         return arrivals
 
-    def _read_ahead(self, unread: UnreadFiles, reading: FoundFiles) -> None:
-        """Begins to read the files of the next batch, if the driver is to take them in."""
-        seq = self.setup.checkpoint.next_seq + 1
-        following = self.selection.next(self.setup, unread, self.executor.tuner, seq, reading)
-        if self.executor.ingests_here(following):
-            for name, files in following.items():
-                format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)
-                self.ahead.begin(name, files, format_, schema, self.executor.tuner)
+    def _following(self, unread: UnreadFiles, took: float, reading: FoundFiles) -> Following | None:
+        """Begins to read the files of the next batch, if the driver is to take them in; gives those whose rows it can
+        take in while the batch runs that reads some.
+        """
+        setup, tuner = self.setup, self.executor.tuner
+        seq = setup.checkpoint.next_seq + 1
+
+        def chosen(unread: UnreadFiles) -> FoundFiles:
+            files = self.selection.next(setup, unread, tuner, seq, reading)
+            return files if self.executor.ingests_here(files) else {}
+
+        def look() -> UnreadFiles:
+            return setup.unread(everything=self.selection.at_once)
+
+        beside = tuner.lets_go_ahead and (os.cpu_count() or 1) > 1
+        for name, files in chosen(unread).items():
+            if not (beside and is_taken_in_ahead(setup.streams[name], setup.options[name])):
+                format_, schema = setup.sources[name].data.format, setup.judged(name)
+                self.ahead.begin(name, files, format_, schema, tuner)
+        return Following(setup, tuner, chosen, look, unread, took) if beside else None
 
     def _stored(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> list[dict[str, Any]]:
         """What workers stored of rows that came typed, in one job."""
@@ -276,6 +293,7 @@ class SparkRun:
         if self.watching is not None:
             self.watching.stop()
         self.ahead.close()
+        self.executor.close()
         self.setup.close()
         self.notices.ended(self.runner.state.counts)
 

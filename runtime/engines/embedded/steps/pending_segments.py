@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -43,6 +44,18 @@ class _Pending:
         return Segment(path, rows.height, size, "", _schema_id(buffer.stored), bounds, self.batch.seq, shard)
 
 
+@dataclass(frozen=True, slots=True)
+class _Large:
+    """Rows of a segment that is to be a file of its own."""
+
+    buffer: Buffer
+    rows: Rows
+    shard: int
+
+    def written(self, batch: Batch) -> Segment:
+        return batch.write_segment(self.buffer.id, as_table(self.rows), self.buffer.instants, shard=self.shard)
+
+
 @dataclass(slots=True)
 class PendingSegments:
     """The segments of the running batch that are in memory only: what it drops again before its end is never written.
@@ -53,6 +66,8 @@ class PendingSegments:
 
     cache: SegmentCache
     most_bytes: int
+    writer: ThreadPoolExecutor | None = None
+    """Writes files while this thread writes others."""
     read_elsewhere: set[str] = field(default_factory=set)
     """The ids of buffers whose segments no increment in this process has read when one was last evaluated."""
     _pending: _Pending | None = None
@@ -98,14 +113,37 @@ class PendingSegments:
         pending, self._pending = self._of(batch), None
         if not pending.rows:
             return segments
-        return {name: tuple(self._written(pending, segment) for segment in some) for name, some in segments.items()}
+        written = {name: [self._written(pending, segment) for segment in some] for name, some in segments.items()}
+        large = [one for some in written.values() for one in some if isinstance(one, _Large)]
+        files = iter(self._files(pending.batch, large))
+        return {
+            name: tuple(next(files) if isinstance(one, _Large) else one for one in some)
+            for name, some in written.items()
+        }
 
-    def _written(self, pending: _Pending, segment: Segment) -> Segment:
-        """The segment as one that stays; of one that others had to read that is the file that was written for them."""
+    def _written(self, pending: _Pending, segment: Segment) -> Segment | _Large:
+        """The segment as one that stays, or what has to be written of it; of one that others had to read that is the
+        file that was written for them.
+        """
         if segment.path not in pending.rows:
             return segment
         copy = pending.copies.get(segment.path)
         return self._pack(pending.batch, segment, *pending.rows[segment.path]) if copy is None else copy
+
+    def _files(self, batch: Batch, large: Sequence[_Large]) -> list[Segment]:
+        """Files of segments, half of them written beside the others."""
+        if self.writer is None or len(large) < 2:
+            return [self._write(batch, one.buffer, one.rows, one.shard) for one in large]
+        half = len(large) // 2
+        others = [self.writer.submit(one.written, batch) for one in large[:half]]
+        try:
+            own = [one.written(batch) for one in large[half:]]
+        finally:
+            wait(others)
+        files = [*(other.result() for other in others), *own]
+        for file, one in zip(files, large, strict=True):
+            self._remember(file, one.buffer, one.rows)
+        return files
 
     def _of(self, batch: Batch) -> _Pending:
         """What this batch has made; what one that failed has left is let go."""
@@ -113,16 +151,16 @@ class PendingSegments:
             self._pending = _Pending(batch)
         return self._pending
 
-    def _pack(self, batch: Batch, pending: Segment, buffer: Buffer, rows: Rows) -> Segment:
+    def _pack(self, batch: Batch, pending: Segment, buffer: Buffer, rows: Rows) -> Segment | _Large:
         """The segment in memory as one that stays: a part of the batch's pack where it is small."""
         segment = batch.pack_segment(as_table(rows), pending)
         if segment is None:
-            return self._write(batch, buffer, rows, pending.shard)
+            return _Large(buffer, rows, pending.shard)
         self._remember(segment, buffer, rows)
         return segment
 
     def _write(self, batch: Batch, buffer: Buffer, rows: Rows, shard: int) -> Segment:
-        segment = batch.write_segment(buffer.id, as_table(rows), buffer.instants, shard=shard)
+        segment = _Large(buffer, rows, shard).written(batch)
         self._remember(segment, buffer, rows)
         return segment
 
