@@ -124,6 +124,7 @@ THRESHOLDS = (
     Threshold("state.batch", "_MANY", (0, 1)),
     Threshold("state.store.packs", "LARGEST_PACK", (0, 100), "files"),
     Threshold("state.store.packs", "LARGEST_PART", (0, 100), "files"),
+    Threshold("state.store.packs", "LARGEST_TABLE", (0, 100), "files"),
     Threshold("state.quarantine", "_MOST_BYTES", (0, 100)),
     Threshold("state.quarantine", "_MOST_ROWS", (0, 2)),
     Threshold("state.quarantine", "_LEAST_ROWS", (0, 2)),

@@ -35,7 +35,7 @@ from tidegate.runtime.state.segments import (
     write_segment,
 )
 from tidegate.runtime.state.store.interface import FileRef, Store
-from tidegate.runtime.state.store.packs import LARGEST_PART, PackWriter, file_of
+from tidegate.runtime.state.store.packs import LARGEST_PART, PackWriter, file_of, is_for_a_pack, pack_of
 
 #: So many rejected rows are not held until the commit.
 _MANY: Final = 1 << 16
@@ -165,9 +165,15 @@ class Batch:
         with self._packing:
             if self._packs(table):
                 return self._pack.add(table)
-        path = new_path("kernel", operator, self.seq, self.attempt)
-        self._written.append(path)
         with storage_errors(f"writing state of {operator!r}"):
+            if self._store.packs and is_for_a_pack(table):
+                path = PackWriter.of(self.seq, self.attempt).path
+                self._written.append(path)
+                data, file = pack_of(path, table)
+                self._store.write_bytes(path, data)
+                return file
+            path = new_path("kernel", operator, self.seq, self.attempt)
+            self._written.append(path)
             return self._store.write_table(path, table)
 
     def stage_output(self, query: str, table: Any) -> None:

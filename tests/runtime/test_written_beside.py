@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,27 @@ def program() -> tg.Program:
     return tg.program(Running=running, Pairs=pairs)
 
 
+def before_writes(monkeypatch: pytest.MonkeyPatch, called: Callable[[str], None]) -> None:
+    """Has it called with the path of each file before that is written."""
+    for name in ("write_table", "write_bytes"):
+        original = getattr(LocalStore, name)
+
+        def writing(self: LocalStore, path: str, *given: Any, of: Any = original, **more: Any) -> Any:
+            called(path)
+            return of(self, path, *given, **more)
+
+        monkeypatch.setattr(LocalStore, name, writing)
+
+
 @pytest.fixture
 def writes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """What was written in files of its own: the area, and by which thread."""
     seen: list[tuple[str, str]] = []
-    original = LocalStore.write_table
 
-    def writing(self: LocalStore, path: str, *given: Any, **more: Any) -> Any:
+    def note(path: str) -> None:
         seen.append((path.partition("/")[0], threading.current_thread().name.partition("_")[0]))
-        return original(self, path, *given, **more)
 
-    monkeypatch.setattr(LocalStore, "write_table", writing)
+    before_writes(monkeypatch, note)
     monkeypatch.setattr(operators, "MANY", 0)
     monkeypatch.setattr(PackWriter, "takes", lambda *_: False)
     return seen
@@ -65,30 +76,29 @@ def run(place: Path, threads: int) -> dict[str, list[str]]:
 
 def test_states_and_segments_are_written_beside(tmp_path: Path, writes: list[tuple[str, str]]) -> None:
     beside = run(tmp_path / "2", 2)
-    assert {("kernel", WRITER), ("segments", WRITER), ("segments", "MainThread")} <= set(writes)
-    assert ("kernel", "MainThread") not in writes
+    assert {("packs", WRITER), ("segments", WRITER), ("segments", "MainThread")} <= set(writes)
+    assert ("packs", "MainThread") not in writes
     writes.clear()
     assert run(tmp_path / "1", 1) == beside
     assert {thread for _, thread in writes} == {"MainThread"}
     assert all(beside.values())
 
 
-@pytest.mark.parametrize("area", ["kernel", "segments"])
+@pytest.mark.parametrize("area", ["packs", "segments"])
 @pytest.mark.usefixtures("writes")
 def test_a_batch_fails_if_what_is_written_beside_does(
     tmp_path: Path, area: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original, full = LocalStore.write_table, [True]
+    full = [True]
 
-    def writing(self: LocalStore, path: str, *given: Any, **more: Any) -> Any:
+    def fail(path: str) -> None:
         if full and path.startswith(area) and threading.current_thread().name.startswith(WRITER):
             full.clear()
             raise OSError(errno.ENOSPC, "no space left")
-        return original(self, path, *given, **more)
 
     with program().session(checkpoint=tmp_path / "state", threads=2) as session:
         give(session, 0)
-        monkeypatch.setattr(LocalStore, "write_table", writing)
+        before_writes(monkeypatch, fail)
         with pytest.raises(StateError, match="no space left"):
             session.step()
         assert not full

@@ -161,5 +161,11 @@ GROUP = Group(
             "files = [*(other.result() for other in others), *own]",
             "files = [*own, *(other.result() for other in others)]",
         ),
+        bug(
+            "a table of numbers by itself has no checksum",
+            "runtime/state/store/packs.py",
+            "_HEADER.pack(zlib.crc32(body), len(body))",
+            "_HEADER.pack(0, len(body))",
+        ),
     ),
 )

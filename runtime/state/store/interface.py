@@ -52,7 +52,7 @@ class Store(Protocol):
 
     def read_bytes(self, path: str) -> bytes: ...
 
-    def write_bytes(self, path: str, data: bytes, *, hasty: bool = False) -> FileRef:
+    def write_bytes(self, path: str, data: bytes | memoryview, *, hasty: bool = False) -> FileRef:
         """Write a new file; `FileExistsError` if it exists."""
 
     def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False, after: Sequence[str] = ()) -> bool:

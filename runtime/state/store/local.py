@@ -59,7 +59,7 @@ class LocalStore:
         with _reader(self._path(path)) as file:
             return file.read()
 
-    def write_bytes(self, path: str, data: bytes, *, hasty: bool = False) -> FileRef:
+    def write_bytes(self, path: str, data: bytes | memoryview, *, hasty: bool = False) -> FileRef:
         target = self._new(path)
         with target.open("xb") as file:
             file.write(data)

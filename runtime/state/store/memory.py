@@ -40,8 +40,8 @@ class MemoryStore:
             raise FileNotFoundError(path)
         return data
 
-    def write_bytes(self, path: str, data: bytes, *, hasty: bool = False) -> FileRef:
-        self._add(path, data)
+    def write_bytes(self, path: str, data: bytes | memoryview, *, hasty: bool = False) -> FileRef:
+        self._add(path, bytes(data))
         return FileRef(path, len(data), self.checksum(path))
 
     def create_exclusive(self, path: str, data: bytes, *, hasty: bool = False, after: Sequence[str] = ()) -> bool:

@@ -45,7 +45,7 @@ class FaultyStore:
         self._before("read_bytes", path)
         return self.inner.read_bytes(path)
 
-    def write_bytes(self, path: str, data: bytes, *, hasty: bool = False) -> FileRef:
+    def write_bytes(self, path: str, data: bytes | memoryview, *, hasty: bool = False) -> FileRef:
         self._before("write_bytes", path)
         return self.inner.write_bytes(path, data, hasty=hasty)
 
