@@ -16,7 +16,7 @@ from tidegate.runtime.state.batch import Batch
 from tidegate.runtime.state.manifest import OperatorFiles
 from tidegate.runtime.state.store.interface import FileRef, Store
 
-#: States of fewer rows are written at once: to begin it takes as long.
+#: States that had fewer rows before the batch are written at once: to begin it takes as long.
 MANY: Final = 1 << 16
 
 
@@ -83,7 +83,9 @@ class Operators:
             self.known[name] = KnownOperator(state, kept, operator)
             return state
 
-        if self.writer is None or sum(operator.counts().values()) < MANY:
+        # How many rows it has now is known once they are in order, which the thread does.
+        rows = 0 if job.state is None else sum(kept.rows for kept in job.state.kept)
+        if self.writer is None or rows < MANY:
             return keep()
         self._writing.append(self.writer.submit(keep))
         return self._writing[-1]

@@ -1,13 +1,18 @@
-"""A program driven on either engine by the same test; on Spark it is a long one where nothing else is said."""
+"""A program driven on either engine by the same test, on Spark in a long one where nothing else is said; and the files
+that are read, by thread.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tidegate import testing
+from tidegate.runtime.ingest import inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,3 +31,17 @@ def start(request: pytest.FixtureRequest) -> Start:
         return testing.drive
     session: SparkSession = request.getfixturevalue("spark")
     return lambda program, **options: testing.drive(program, spark=session, **options)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The files in the order in which they were read, and by which thread."""
+    found: list[tuple[str, str]] = []
+    original = inputs.read_file
+
+    def reading(path: str, *rest: Any) -> Any:
+        found.append((Path(path).stem, threading.current_thread().name.partition("_")[0]))
+        return original(path, *rest)
+
+    monkeypatch.setattr(inputs, "read_file", reading)
+    return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
+from tests.runtime.inline_workers import InlineRun, Workers
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.time import EPOCH
+from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.ahead import following
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps.intake_ahead import IntakeAhead, TakenIn
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.ingest import inputs
+from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.state.inputs.positions import SourceFile
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.tuning.tuner import Tuner
@@ -59,20 +61,6 @@ def session(
 
 
 @pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """The files in the order in which they were read, and by which thread."""
-    seen: list[tuple[str, str]] = []
-    original = inputs.read_file
-
-    def reading(path: str, *rest: Any) -> Any:
-        seen.append((Path(path).stem, threading.current_thread().name.partition("_")[0]))
-        return original(path, *rest)
-
-    monkeypatch.setattr(inputs, "read_file", reading)
-    return seen
-
-
-@pytest.fixture
 def waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch is not over before all is taken in that was begun meanwhile."""
     original = IntakeAhead.end
@@ -105,12 +93,28 @@ def test_each_file_is_read_once_and_those_of_later_batches_meanwhile(
     assert [name for name, thread in sorted(reads) if thread == AHEAD] == ["002", "003", "004"]
 
 
-def test_what_nobody_has_begun_is_divided(
-    tmp_path: Path, reads: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("waited_for")
+@pytest.mark.parametrize("cores", [1, 2])
+def test_the_driver_of_spark_takes_in_what_follows(
+    tmp_path: Path, reads: list[tuple[str, str]], cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The thread has begun the first of five files when their batch begins: it takes two more, others take the rest."""
-    for number in range(10):
+    """Where it takes rows in itself, and there is a core for it."""
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    for number in range(5):
         written(tmp_path / "in", number)
+    sources = {"R": parquet(tmp_path / "in", per_batch=2, delay=0)}
+    sinks = {"Next": parquet_sink(tmp_path / "out")}
+    run = InlineRun.of(Workers(monkeypatch), found.facts, sources, sinks, tmp_path / "state", limits=Limits())
+    assert [report.counts["R"].accepted for report in run.all()] == [2, 2, 1]
+    assert sorted(name for name, _ in reads) == ["000", "001", "002", "003", "004"]
+    ahead = [name for name, thread in sorted(reads) if thread == AHEAD]
+    assert ahead == (["002", "003", "004"] if cores > 1 else [])
+
+
+def before_the_rest_is_divided(monkeypatch: pytest.MonkeyPatch, called: Callable[[], None]) -> None:
+    """Has the thread wait with the first of its files in hand, and not opened, until their batch has begun and divided
+    them; it is called before that.
+    """
     begun, divided = threading.Event(), threading.Event()
     original, of_divided = inputs.Arrivals.of, TakenIn.divided
 
@@ -122,12 +126,22 @@ def test_what_nobody_has_begun_is_divided(
 
     def dividing(self: TakenIn) -> frozenset[str]:
         assert begun.wait(60)
+        called()
         theirs = of_divided(self)
         divided.set()
         return theirs
 
     monkeypatch.setattr(inputs.Arrivals, "of", of)
     monkeypatch.setattr(TakenIn, "divided", dividing)
+
+
+def test_what_nobody_has_begun_is_divided(
+    tmp_path: Path, reads: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread has begun the first of five files when their batch begins: it takes two more, others take the rest."""
+    for number in range(10):
+        written(tmp_path / "in", number)
+    before_the_rest_is_divided(monkeypatch, lambda: None)
     with session(tmp_path / "in", source={"per_batch": 5}) as one:
         one.process()
         assert [row["t"].second for row in one.results("Found")] == list(range(10))
@@ -307,23 +321,7 @@ def test_a_file_that_changes_before_it_is_taken_in_counts_as_it_was_read(
     """The thread has it, but has not opened it, when its batch begins and it is written again."""
     for number in range(4):
         written(tmp_path / "in", number)
-    begun, changed = threading.Event(), threading.Event()
-    original, of_divided = inputs.Arrivals.of, TakenIn.divided
-
-    def of(self: inputs.Arrivals, path: str) -> Any:
-        if threading.current_thread().name.startswith(AHEAD):
-            begun.set()
-            assert changed.wait(60)
-        return original(self, path)
-
-    def dividing(self: TakenIn) -> frozenset[str]:
-        assert begun.wait(60)
-        os.utime(written(tmp_path / "in", 2, 7), ns=(3, 30))
-        changed.set()
-        return of_divided(self)
-
-    monkeypatch.setattr(inputs.Arrivals, "of", of)
-    monkeypatch.setattr(TakenIn, "divided", dividing)
+    before_the_rest_is_divided(monkeypatch, lambda: os.utime(written(tmp_path / "in", 2, 7), ns=(3, 30)))
     for _ in range(2):  # a later run would tell of a file that changed after it was read
         with session(tmp_path / "in", store=LocalStore(tmp_path / "state")) as one:
             one.process()
@@ -387,10 +385,10 @@ def test_threads_end_with_the_session(tmp_path: Path, monkeypatch: pytest.Monkey
         written(tmp_path / "in", number)
     with session(tmp_path / "in") as one:
         one.step()
-    until = time.monotonic() + 60
-    while any(thread.name.startswith(AHEAD) for thread in threading.enumerate()):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    for thread in threading.enumerate():
+        if thread.name.startswith(AHEAD):
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 @pytest.mark.usefixtures("waited_for")

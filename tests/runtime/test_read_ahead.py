@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +20,6 @@ from tidegate.runtime.engines.embedded import file_polling
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import Setup, UnreadFiles
-from tidegate.runtime.ingest import inputs
 from tidegate.runtime.state.store.local import LocalStore
 
 readings = tg.stream("R", "k bigint, t bigint", progress="t")
@@ -33,20 +31,6 @@ def written(folder: Path, number: int, k: int = 1) -> Path:
     path = folder / f"{number:03d}.parquet"
     pq.write_table(pa.table({"k": [k], "t": [number]}), path)
     return path
-
-
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """The files in the order in which they were read, and by which thread."""
-    found: list[tuple[str, str]] = []
-    original = inputs.read_file
-
-    def reading(path: str, *rest: Any) -> Any:
-        found.append((Path(path).stem, threading.current_thread().name.partition("_")[0]))
-        return original(path, *rest)
-
-    monkeypatch.setattr(inputs, "read_file", reading)
-    return found
 
 
 def session(folder: Path, per_batch: int | None = 1, **options: Any) -> Session:
