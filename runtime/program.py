@@ -186,7 +186,8 @@ class Program:
 
         Inputs are rows, frames, or sources such as `tg.parquet("a directory")`. Situations that are open at the end are
         not reported, unless `close_at`, an instant after all events and all declared progress, says when they are over.
-        `threads` take in the files of a directory side by side. `progress` shows batches while they run; None: on a
+        `threads` take in the files of a directory side by side, and with two or more those of the next batch while one
+        is evaluated. `progress` shows batches while they run; None: on a
         terminal and in a notebook. The others are those of `session`.
 
         `QueryError` TG402 for an input that the program does not have, TG407 for a stream without rows, TG430 where an

@@ -138,7 +138,7 @@ class Executor(Protocol):
         """Begin to read and judge rows of the next batch, by what is known before this one is evaluated."""
 
     def end_beside(self) -> None:
-        """No further rows are begun in this batch, and nothing is written for it any more beside the engine's steps."""
+        """No further rows are begun in this batch, and what operators keep is written."""
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         """Evaluate queries that do not read each other over the relevant segments of their leaves; store what

@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tidegate.algebra.errors import TidegateError
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.analysis.inner_queries import inner_owner
 from tidegate.analysis.zones.sites import site_of_failure
@@ -136,7 +138,13 @@ class Runner:
             return nothing
         # With its rows inputs have come so far as the next batch finds them, and no increment moves them.
         intakes = self.admission.intakes(state, batch.intent.clock, joining=self._joining(batch.seq + 1))
-        return lambda: self.executor.ingest_ahead(following(), intakes)
+
+        def ahead() -> None:
+            # Nothing of this batch needs it: what is wrong with files, memory or threads is for the next one to say.
+            with suppress(TidegateError, OSError, MemoryError, RuntimeError):
+                self.executor.ingest_ahead(following(), intakes)
+
+        return ahead
 
     def _increments(self, batch: Batch, state: RunState, between: Callable[[], None]) -> Evaluation:
         last, clock = self.checkpoint.manifest, batch.intent.clock

@@ -74,6 +74,8 @@ class Directory:
     """The files that were not read when a look found them, and not since."""
     unnamed: set[str] = field(init=False, default_factory=set)
     """Paths of files whose names are not UTF-8. They do not wait: no log could say that they were read."""
+    _read_older: set[str] = field(init=False, default_factory=set)
+    """Paths of files that were read as they were before a look found them changed."""
     _judged: set[str] = field(init=False, default_factory=set)
     """Paths that this look has asked for: those of waiting or changed files only."""
     _folders: dict[str, _Folder] = field(init=False, default_factory=dict)
@@ -100,7 +102,19 @@ class Directory:
         return not os.path.exists(self._top)
 
     def look(self, first: int | None = None) -> WaitingFiles:
-        """The files that were not read, oldest first, then by name; the `first` of them (or all) as they are now."""
+        """The files that were not read, oldest first, then by name; the `first` of them (or all) as they are now.
+
+        After an error the next look is a whole one, and no files wait until then.
+        """
+        try:
+            self._look(first)
+        except BaseException:
+            self.close()
+            self.waiting.clear()
+            raise
+        return self.waiting
+
+    def _look(self, first: int | None) -> None:
         self._judged.clear()
         if os.path.isfile(self._top):
             self._judge([self._top])
@@ -113,13 +127,16 @@ class Directory:
             except LostEvents:
                 self._look_whole()
         self._looked = time.monotonic()
+        self._judge(list(self._read_older))
+        self._read_older.clear()
         self._look_at_changed()
         self._look_at_first(first)
-        return self.waiting
 
     def read(self, files: Iterable[SourceFile]) -> None:
-        """These were read."""
+        """These were read, perhaps with looks since they were found."""
         for file in files:
+            if self.waiting.get(file.path) not in (None, file):
+                self._read_older.add(file.path)
             self.waiting.discard(file.path)
 
     def newly_changed(self) -> list[ChangedFile]:

@@ -161,11 +161,13 @@ def with_places(rows: pl.DataFrame) -> pl.DataFrame:
 class ProgressValues:
     """What rows say of progress: values per progressing attribute, and the rows that carry nothing else.
 
-    `alone` has the positions of these, with the column whose value is ahead, None where none is.
+    `alone` has the positions of these, with the column whose value is ahead, None where none is. `beyond_guard`: some
+    row has a value that is ahead, which is not among `values`.
     """
 
     values: Mapping[str, pa.Array]
     alone: Mapping[int, str | None]
+    beyond_guard: bool
 
 
 def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged: Schema) -> ProgressValues:
@@ -185,7 +187,8 @@ def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged
             break
         speaks &= _null_mask(source.columns[name])
     alone = np.flatnonzero(speaks).tolist()
-    return ProgressValues(values, {n: next((column for column, beyond in ahead if beyond[n]), None) for n in alone})
+    first_ahead = {n: next((column for column, beyond in ahead if beyond[n]), None) for n in alone}
+    return ProgressValues(values, first_ahead, any(beyond.any() for _, beyond in ahead))
 
 
 def _null_mask(column: pa.Array | pa.ChunkedArray | Sequence[object]) -> BoolArray:

@@ -108,6 +108,8 @@ class IngestedRows:
     quarantine: RejectedRows = field(default_factory=RejectedRows)
     first_rejected: str = ""
     """One rejected row with its place and what is wrong with it, for an error."""
+    beyond_guard: bool = False
+    """Whether some row, accepted or not, says more of progress than the skew guard lets count."""
 
     @property
     def counts(self) -> SourceCounts:
@@ -127,6 +129,7 @@ class IngestedRows:
                 own[attribute] = max(value, own.get(attribute, value))
         self.quarantine.extend(other.quarantine)
         self.first_rejected = self.first_rejected or other.first_rejected
+        self.beyond_guard |= other.beyond_guard
 
 
 def ingest_rows(
@@ -237,6 +240,7 @@ class _Ingest:
         if stream.begins is not None:
             begun, malformed = split(source, checked, judged, stream.begins, POSITION)
         said = said_of_progress(source, intake, options, judged)
+        done.beyond_guard |= said.beyond_guard
         for attribute, values in said.values.items():
             # Of rejected rows too: what a row says of progress holds whatever is wrong with its values.
             if (value := pc.max(values).as_py()) is not None:

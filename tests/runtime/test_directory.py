@@ -101,6 +101,34 @@ def test_a_file_that_changes_before_it_is_read(tmp_path: Path, way: str) -> None
     assert names(one.look(1)) == ["c", "a"]
 
 
+def test_a_file_that_is_read_as_it_was_before_a_look_has_changed(tmp_path: Path, way: str) -> None:
+    put(tmp_path / "a")
+    one = opened(tmp_path)
+    found = tuple(one.look())
+    put(tmp_path / "a", "longer")
+    assert names(one.look()) == ["a"]
+    read(one, *found)
+    assert names(one.look()) == []
+    assert list(one.changed) == [str(tmp_path / "a")]
+
+
+def test_a_look_that_fails_has_used_up_nothing(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "a")
+    one = opened(tmp_path)
+    one.look()
+    put(tmp_path / "b")
+
+    def refused(_: Path) -> SourceFile:
+        raise OSError(5, "the disk")
+
+    with monkeypatch.context() as during:
+        during.setattr(module, "_file", refused)
+        with pytest.raises(OSError, match="the disk"):
+            one.look()
+    assert not one.waiting
+    assert names(one.look()) == ["a", "b"]
+
+
 def test_links_to_nothing_and_to_themselves_are_no_files(tmp_path: Path, way: str) -> None:
     put(tmp_path / "in" / "a")
     (tmp_path / "in" / "nothing").symlink_to(tmp_path / "nowhere")

@@ -21,6 +21,7 @@ from tidegate.algebra.time import EPOCH
 from tidegate.runtime.connectors.sinks import parquet_sink
 from tidegate.runtime.connectors.sources import parquet
 from tidegate.runtime.engines.ahead import following
+from tidegate.runtime.engines.ahead.following import Following
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.embedded.steps.intake_ahead import IntakeAhead, TakenIn
 from tidegate.runtime.engines.options import RunOptions
@@ -185,6 +186,25 @@ def test_rows_are_ahead_by_the_clock_of_their_own_batch(tmp_path: Path, clocks: 
 
 
 @pytest.mark.usefixtures("waited_for")
+def test_progress_counts_by_the_clock_of_its_own_batch(tmp_path: Path) -> None:
+    """A row that is malformed says that all up to second 150 is there: that is ahead at 100, and not at 200."""
+    for number in range(3):
+        written(tmp_path / "in", number)
+    said = pa.array([None, 150 * SECOND], pa.timestamp("us", "UTC"))
+    times = pa.array([2 * SECOND, 3 * SECOND], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"k": ["7", "many"], "t": times, "upto": said}), tmp_path / "in" / "002.parquet")
+    os.utime(tmp_path / "in" / "002.parquet", ns=(3, 3))
+
+    def run(threads: int) -> Any:
+        guarded = {"skew_guard": "10s", "delay": None, "progress_columns": {"t": "upto"}, "bounded": False}
+        with session(tmp_path / "in", source=guarded, threads=threads, clock=clock_of((100, 200))) as one:
+            one.process()
+            return one.counts["R"].rejected, len(one.results("Found"))
+
+    assert by_one_thread_and_by_two(run) == ({"unparseable": 1}, 3)
+
+
+@pytest.mark.usefixtures("waited_for")
 def test_a_row_is_late_by_what_came_before_its_batch(tmp_path: Path) -> None:
     """The second batch has a row that is late by the first alone, and one that only its own rows have overtaken."""
     for number, at in enumerate((1, 5, 9, 7, 3)):
@@ -239,6 +259,87 @@ def clock_of(seconds: Sequence[int]) -> Callable[[], dt.datetime]:
         return EPOCH + dt.timedelta(seconds=left.pop(0) if len(left) > 1 else left[0])
 
     return clock
+
+
+@pytest.mark.usefixtures("waited_for")
+@pytest.mark.parametrize("error", [OSError(5, "the disk"), MemoryError(), RuntimeError("can't start new thread")])
+@pytest.mark.parametrize("at", [(Following, "_new"), (Following, "_look"), (TakenIn, "begin")], ids=str)
+def test_what_fails_ahead_fails_nothing(
+    tmp_path: Path, at: tuple[type, str], error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, left = getattr(*at), [1]
+
+    def fail(*given: Any) -> Any:
+        if left:
+            left.pop()
+            raise error
+        return original(*given)
+
+    for number in range(6):
+        written(tmp_path / "in", number)
+    monkeypatch.setattr(*at, fail)
+    with session(tmp_path / "in") as one:
+        one.process()
+        assert [row["t"].second for row in one.results("Found")] == [0, 1, 2, 3, 4, 5]
+    assert not left
+
+
+def test_rows_are_set_aside_in_the_order_in_which_they_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were pushed, those of the thread's files, and those of others."""
+    for number in range(8):
+        written(tmp_path / "in", number, at=9 if number < 4 else 1)
+    before_the_rest_is_divided(monkeypatch, lambda: None)
+
+    def run(threads: int) -> Any:
+        with session(tmp_path / "in", source={"per_batch": 4}, threads=threads) as one:
+            one.step()
+            one.push("R", [("many", 10)])
+            one.step()
+            return [row["source"] for row in one.quarantine_rows()]
+
+    assert len(by_one_thread_and_by_two(run)) == 5
+
+
+def test_of_two_errors_the_first_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread takes the sixth to eighth file of ten, others the rest; the eighth and the tenth are bad."""
+    for number in range(10):
+        written(tmp_path / "in", number)
+    for number in (7, 9):
+        (tmp_path / "in" / f"00{number}.parquet").write_bytes(b"no parquet")
+        os.utime(tmp_path / "in" / f"00{number}.parquet", ns=(number + 1, number + 1))
+    before_the_rest_is_divided(monkeypatch, lambda: None)
+    error, accepted = by_one_thread_and_by_two(lambda threads: failing(tmp_path, threads, per_batch=5))
+    assert "007.parquet cannot be read" in error
+    assert accepted == 5
+
+
+def test_a_file_that_changes_once_its_batch_has_read_it_is_told_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a look for the next batch has seen it change."""
+    monkeypatch.setattr(following, "SECONDS_APART", 0.0)
+    monkeypatch.setattr(following, "LOOKS_APART", 0)
+    for number in range(2):
+        written(tmp_path / "in", number)
+    store = LocalStore(tmp_path / "state")
+    with session(tmp_path / "in", store=store, source={"per_batch": None, "bounded": False}) as one:
+        one.step()
+        written(tmp_path / "in", 2)
+        store.failpoints.arm("batch-after-intent", lambda: None)
+        monkeypatch.setattr(IntakeAhead, "end", _changing(IntakeAhead.end, tmp_path / "in"))
+        one.step()
+        with pytest.raises(QueryError, match="TG411"):
+            one.step()
+
+
+def _changing(original: Callable[[IntakeAhead], None], folder: Path) -> Callable[[IntakeAhead], None]:
+    """Ends what is beside a batch, and writes the third file again."""
+
+    def end(self: IntakeAhead) -> None:
+        os.utime(written(folder, 2, 7, 7), ns=(3, 30))
+        original(self)
+
+    return end
 
 
 def failing(tmp_path: Path, threads: int, program: tg.Program = found, **source: Any) -> tuple[str, int]:

@@ -80,8 +80,8 @@ GROUP = Group(
         bug(
             "rows stay ahead of an earlier clock",
             AHEAD,
-            "    return AHEAD not in rows.rejected and all(",
-            "    return all(",
+            "(rows.beyond_guard or AHEAD in rows.rejected)",
+            "rows.beyond_guard",
         ),
         bug(
             "a bad file is told at the time of the batch before",
@@ -110,14 +110,50 @@ GROUP = Group(
         bug(
             "what the thread leaves is lost",
             EXECUTOR,
-            "return together(intake, [rows, *parts])",
-            "return together(intake, [rows])",
+            "return together(intake, [*pushed, rows, *rest])",
+            "return together(intake, [*pushed, rows])",
         ),
         bug(
             "what the thread takes is taken again",
             EXECUTOR,
             "paths=tuple(path for path in arrivals.paths if path not in theirs)",
             "paths=arrivals.paths if theirs else ()",
+        ),
+        bug(
+            "progress beyond the guard of the batch before is lost",
+            AHEAD,
+            "(rows.beyond_guard or AHEAD in rows.rejected)",
+            "(AHEAD in rows.rejected)",
+        ),
+        bug(
+            "a look for files of the next batch fails the one that runs",
+            "runtime/batch/loop.py",
+            "with suppress(TidegateError, OSError, MemoryError, RuntimeError):",
+            "with suppress(TidegateError):",
+        ),
+        bug(
+            "rows that were pushed come after those of files",
+            EXECUTOR,
+            "return together(intake, [*pushed, rows, *rest])",
+            "return together(intake, [rows, *rest, *pushed])",
+        ),
+        bug(
+            "of two bad files the later one is named",
+            EXECUTOR,
+            "                failed = error\n",
+            "                raise\n",
+        ),
+        bug(
+            "a file that has changed while its batch read it is known as it was",
+            "runtime/connectors/directory.py",
+            "            if self.waiting.get(file.path) not in (None, file):\n",
+            "            if False:\n",
+        ),
+        bug(
+            "what a look that failed was told is not looked for again",
+            "runtime/connectors/directory.py",
+            "        except BaseException:\n            self.close()\n",
+            "        except BaseException:\n",
         ),
         bug(
             "files that were taken in count as they were offered",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidegate.algebra.errors import TidegateError
 from tidegate.algebra.schema import StreamDef
 from tidegate.runtime.connectors.sources import SourceOptions
 from tidegate.runtime.engines.ahead.read_ahead import MOST
@@ -56,14 +56,12 @@ class Following:
         return arrivals
 
     def _look(self) -> bool:
-        """Looks for files again, if that is due. What is wrong with them is for the next batch to say."""
+        """Looks for files again, if that is due."""
         began = time.monotonic()
         if began - self._looked < max(SECONDS_APART, LOOKS_APART * self.took):
             return False
-        try:
-            self.fresh = self.look()
-        except TidegateError:
-            self.fresh = {}
+        self._looked, self.fresh = math.inf, {}  # none any more where a look fails
+        self.fresh = self.look()
         self._looked = time.monotonic()
         self.took = self._looked - began
         return True

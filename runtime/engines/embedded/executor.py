@@ -153,18 +153,31 @@ class EmbeddedExecutor:
     def _gone_on(
         self, batch: Batch, name: str, arrivals: Arrivals, begun: TakenIn, intake: Intake, options: SourceOptions
     ) -> IngestedRows:
-        """All rows, some of which were begun to be taken in: here as many of the files that are left as there."""
+        """All rows, some of which were begun to be taken in: here as many of the files that are left as there.
+
+        They are in the order in which they arrive, and of two errors the first one in it is raised.
+        """
         theirs = begun.divided()
-        before = tuple(path for path in arrivals.paths if path in theirs)
-        rest = replace(arrivals, paths=tuple(path for path in arrivals.paths if path not in theirs))
-        parts = [self._ingested(batch, name, rest, intake, options)] if rest.paths or rest.pushed else []
-        rows = begun.rows(intake)
-        if rows is None:
-            again = replace(arrivals, pushed=(), paths=before)
-            rows = self._ingested(batch, name, again, intake, options)
-        else:
-            arrivals.read.update(begun.read)
-        return together(intake, [rows, *parts])
+        before = replace(arrivals, pushed=(), paths=tuple(path for path in arrivals.paths if path in theirs))
+        after = replace(arrivals, pushed=(), paths=tuple(path for path in arrivals.paths if path not in theirs))
+        pushed, rest = list[IngestedRows](), list[IngestedRows]()
+        failed: Exception | None = None
+        try:
+            if arrivals.pushed:
+                pushed = [self._ingested(batch, name, replace(arrivals, paths=()), intake, options)]
+            try:
+                rest = [self._ingested(batch, name, after, intake, options)] if after.paths else []
+            except Exception as error:  # noqa: BLE001  # raised below, unless the thread's rows fail too
+                failed = error
+            if (rows := begun.rows(intake)) is None:
+                rows = self._ingested(batch, name, before, intake, options)
+            else:
+                arrivals.read.update(begun.read)
+        finally:
+            begun.drop()
+        if failed is not None:
+            raise failed
+        return together(intake, [*pushed, rows, *rest])
 
     def increments(self, batch: Batch, jobs: Sequence[Job]) -> list[Increment]:
         self._aside.clear()  # of an attempt that failed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -271,7 +270,7 @@ class SparkRun:
         def look() -> UnreadFiles:
             return setup.unread(everything=self.selection.at_once)
 
-        beside = tuner.lets_go_ahead and (os.cpu_count() or 1) > 1
+        beside = tuner.lets_go_ahead and self.executor.local.beside
         for name, files in chosen(unread).items():
             if not (beside and is_taken_in_ahead(setup.streams[name], setup.options[name])):
                 format_, schema = setup.sources[name].data.format, setup.judged(name)

@@ -107,8 +107,9 @@ class IntakeAhead:
         if name not in self._begun:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(thread_name_prefix="tidegate-intake-ahead")
-            self._begun[name] = TakenIn(intake)
-            self._begun[name].begin(self._pool, statics, options)
+            taken_in = TakenIn(intake)
+            taken_in.begin(self._pool, statics, options)
+            self._begun[name] = taken_in
         self._begun[name].add(arrivals)
 
     def end(self) -> None:
@@ -144,9 +145,5 @@ def _has_the_same_fates(rows: IngestedRows, begun: Intake, now: Intake) -> bool:
     """Whether rows that were judged by the clock of the batch before have the fates that the clock gives them now."""
     if rows.unreadable:  # what is told of a file has the time in it
         return False
-    if begun.limits == now.limits:
-        return True
-    latest = (rows.greatest, rows.punctuation)
-    return AHEAD not in rows.rejected and all(
-        instants.get(name, limit) <= limit for name, limit in now.limits.items() for instants in latest
-    )
+    # A clock never goes back: what was not ahead is not ahead now.
+    return begun.limits == now.limits or not (rows.beyond_guard or AHEAD in rows.rejected)
