@@ -295,7 +295,7 @@ def test_rows_are_set_aside_in_the_order_in_which_they_arrive(tmp_path: Path, mo
             one.step()
             one.push("R", [("many", 10)])
             one.step()
-            return [row["source"] for row in one.quarantine_rows()]
+            return [(Path(row["origin"]).stem, row["position"]) for row in one.quarantine_rows()]
 
     assert len(by_one_thread_and_by_two(run)) == 5
 
@@ -325,21 +325,20 @@ def test_a_file_that_changes_once_its_batch_has_read_it_is_told_in_the_next(
     with session(tmp_path / "in", store=store, source={"per_batch": None, "bounded": False}) as one:
         one.step()
         written(tmp_path / "in", 2)
-        store.failpoints.arm("batch-after-intent", lambda: None)
-        monkeypatch.setattr(IntakeAhead, "end", _changing(IntakeAhead.end, tmp_path / "in"))
+        monkeypatch.setattr(Following, "_look", _changing(Following._look, tmp_path / "in"))
         one.step()
         with pytest.raises(QueryError, match="TG411"):
             one.step()
 
 
-def _changing(original: Callable[[IntakeAhead], None], folder: Path) -> Callable[[IntakeAhead], None]:
-    """Ends what is beside a batch, and writes the third file again."""
+def _changing(original: Callable[[Following], bool], folder: Path) -> Callable[[Following], bool]:
+    """Writes the third file again before each look."""
 
-    def end(self: IntakeAhead) -> None:
+    def look(self: Following) -> bool:
         os.utime(written(folder, 2, 7, 7), ns=(3, 30))
-        original(self)
+        return original(self)
 
-    return end
+    return look
 
 
 def failing(tmp_path: Path, threads: int, program: tg.Program = found, **source: Any) -> tuple[str, int]:

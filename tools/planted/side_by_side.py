@@ -15,6 +15,7 @@ GROUP = Group(
         "tests/runtime/test_read_ahead.py",
         "tests/runtime/test_intake_ahead.py",
         "tests/runtime/test_written_beside.py",
+        "tests/runtime/test_directory.py",
     ),
     (
         bug(
