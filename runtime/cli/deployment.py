@@ -19,7 +19,7 @@ from tidegate.algebra.dsl.expression import DurationOption, duration_given
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.time import duration_ticks
-from tidegate.runtime.arguments import mapping_of
+from tidegate.runtime.arguments import check_threads, mapping_of
 from tidegate.runtime.connectors.in_toml import in_toml
 from tidegate.runtime.connectors.sinks import Sink, parquet_sink
 from tidegate.runtime.connectors.sources import GUARDS, Source, check_rows_given, csv, json, parquet, source_given
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 EngineName = Literal["embedded", "spark"]
 _READERS = {"parquet": parquet, "csv": csv, "json": json}
-_KEYS = ("sources", "statics", "sinks", "checkpoint", "engine", "every", "spark", "quarantine_keep", "tune")
+_KEYS = ("sources", "statics", "sinks", "checkpoint", "engine", "every", "spark", "quarantine_keep", "tune", "threads")
 
 
 @checked_calls
@@ -60,6 +60,7 @@ class Deployment:
     spark: Mapping[str, str] = field(default_factory=dict)
     quarantine_keep: Keep | None = None
     tune: Tune = "throughput"
+    threads: int = 1
 
     @property
     def seconds(self) -> float:
@@ -85,11 +86,13 @@ def deployment(
     spark: Mapping[str, str] | None = None,
     quarantine_keep: Keep | None = None,
     tune: Tune = "throughput",
+    threads: int = 1,
 ) -> Deployment:
     """A program with its sources, sinks and checkpoint, for `tidegate start FILE`.
 
     `engine`: this process ("embedded"), or "spark", with settings of its session in `spark`. `every`: how often it
-    looks for new files. The others are those of `session`. `QueryError` TG401 for what does not fit.
+    looks for new files. `threads` are those of "embedded"; Spark has cores of its own. The others are those of
+    `session`. `QueryError` TG401 for what does not fit.
 
     Examples:
         >>> sources = {"Orders": tg.parquet("orders", delay="1m"), "Payments": tg.parquet("payments", delay="10m")}
@@ -108,6 +111,13 @@ def deployment(
         local_directory(checkpoint)
         retention(quarantine_keep)
         tuner_for(tune)
+        check_threads(threads)
+        if threads > 1 and engine == "spark":
+            raise QueryError(
+                "TG401",
+                f"threads={threads} is of engine 'embedded'",
+                hint='how many cores Spark has is a setting of its own: spark={"spark.master": "local[4]"}',
+            )
         given = mapping_of("sources", sources, 'tg.parquet("a directory")')
         tables = mapping_of("statics", statics, "rows")
         results = mapping_of("sinks", sinks, 'tg.parquet_sink("a directory")')
@@ -124,6 +134,7 @@ def deployment(
             dict(settings),
             quarantine_keep,
             tune,
+            threads,
         )
 
 
@@ -186,7 +197,7 @@ def read_deployment(path: Path, program: Program) -> Deployment:
         def source(options: dict[str, Any], name: str) -> Source:
             return replace(_source(options, name, folder), site=places.of(("sources", name), {}, ""))
 
-        named = ("engine", "every", "spark", "quarantine_keep", "tune")
+        named = ("engine", "every", "spark", "quarantine_keep", "tune", "threads")
         options = {name: settings[name] for name in named if name in settings}
         return deployment(
             program,

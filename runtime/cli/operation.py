@@ -218,6 +218,7 @@ class _Service:
             checkpoint=self.deployment.checkpoint,
             quarantine_keep=self.deployment.quarantine_keep,
             tune=self.deployment.tune,
+            threads=self.deployment.threads,
             on_batch=self.after,
         ) as session:
             self.begun()

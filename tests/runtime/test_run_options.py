@@ -22,8 +22,8 @@ LEFT_OUT = {
     tg.Program.run: {"collect_garbage", "purging", "folding", "clock", "quarantine_keep", "tune", "cache_bytes"},
     tg.Program.session: set[str](),
     tg.Program.start: {"threads"},
-    tg.deployment: {*OPTIONS} - {"quarantine_keep", "tune"},
-    tg.Deployment: {*OPTIONS} - {"quarantine_keep", "tune"},
+    tg.deployment: {*OPTIONS} - {"quarantine_keep", "tune", "threads"},
+    tg.Deployment: {*OPTIONS} - {"quarantine_keep", "tune", "threads"},
 }
 #: None of them is the default.
 VALUES: dict[str, Any] = {

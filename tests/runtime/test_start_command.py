@@ -14,6 +14,7 @@ import urllib.request
 from contextlib import nullcontext
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import polars as pl
 import pytest
@@ -83,6 +84,31 @@ def test_once_reads_what_is_there_and_goes_on_the_next_time(place: Path, argumen
     put(place, 2)
     assert main(["start", *arguments, "--once"]) == 0
     assert results(place) == [2, 2, 3]
+
+
+@pytest.mark.parametrize("arguments", [["program.py"], ["plain.py", "--settings", "run.toml"]])
+def test_threads_are_those_of_the_session(place: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "program.py").write_text(PROGRAM + DEPLOYED.replace('checkpoint="state"', 'checkpoint="state", threads=3'))
+    (place / "run.toml").write_text("threads = 3\n" + SETTINGS)
+    opened: list[int] = []
+    original = Session.__init__
+
+    def init(self: Session, *given: Any, **options: Any) -> None:
+        original(self, *given, **options)
+        opened.append(self._batches.options.threads)
+
+    monkeypatch.setattr(Session, "__init__", init)
+    assert main(["start", *arguments, "--once"]) == 0
+    assert results(place) == [2]
+    assert opened == [3]
+
+
+def test_threads_are_no_cores_of_spark() -> None:
+    events = tg.stream("E", "n bigint, t timestamp", progress="t")
+    with pytest.raises(tg.QueryError, match="threads=2 is of engine 'embedded'"):
+        tg.deployment(
+            tg.program(All=events), sources={"E": tg.parquet("in")}, checkpoint="state", engine="spark", threads=2
+        )
 
 
 RECURSION = """
