@@ -139,8 +139,8 @@ class ContextModel(Contexts):
         """The model with a query that at each of its rows ends those of the contexts `within` that hold, and begins
         another one.
 
-        To the default context it only ends them; to a context itself it begins a new window. The other options are
-        those of `initiate`.
+        To the default context it only ends them, and has neither `cause` nor `values`; to a context itself it begins a
+        new window. The other options are those of `initiate`.
 
         Examples:
             >>> model = tg.context_model("Traffic", by="car", default="clear", contexts="slow")
@@ -427,6 +427,13 @@ class ContextModel(Contexts):
         standing = [type_.name for type_ in self._types] if within is None else listed(within)
         require_contexts(standing, self._types, action)
         held_by = next(type_.held_by for type_ in self._types if type_.name == context)
+        if context == self._default and (cause is not None or values):
+            given = "cause" if cause is not None else "values"
+            raise QueryError(
+                "TG187",
+                f"{context} is the default context: it holds where no other does, and keeps no {given} of a row",
+                hint=f"leave {given}= out; attributes of a window are those of the context that the row begins",
+            )
         if cause is not None and held_by == "transition":
             raise QueryError(
                 "TG187",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import Problem, QueryError
-from tidegate.algebra.nodes import Node, nodes_of, occurrences
+from tidegate.algebra.nodes import Group, Node, OrderedNode, nodes_of, occurrences
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.transitions.definition import Transition
 from tidegate.algebra.ordered.transitions.node import Transitions
@@ -19,7 +19,9 @@ def require_other_contexts(model: str, rows: Relation, transition: Transition) -
     because = "a transition is judged by what held before its rows, and its query cannot ask for that"
     nodes = [rows._node, *(node for name, node in read.items() if node is not None and name != model)]
     looked_up = any(_looks_up(node, model) for node in nodes)
-    raise QueryError.of([Problem("TG211", message, None, (because,), _mend(transition, looked_up=looked_up))])
+    counts = any(_counts(node, model) for node in nodes)
+    mend = _mend(transition, looked_up=looked_up, counts=counts)
+    raise QueryError.of([Problem("TG211", message, None, (because,), mend)])
 
 
 def require_free_name(model: str, rows: Relation, where: str) -> None:
@@ -30,8 +32,15 @@ def require_free_name(model: str, rows: Relation, where: str) -> None:
         raise QueryError("TG122", message, hint="give the model another name")
 
 
-def _mend(transition: Transition, *, looked_up: bool) -> str:
-    """How a transition is said that asks for contexts of its own model: which hold, or when they began or ended."""
+def _mend(transition: Transition, *, looked_up: bool, counts: bool) -> str:
+    """How a transition is said that asks for contexts of its own model: which hold, when they began or ended, or what
+    several rows in them say together.
+    """
+    if counts:
+        return (
+            f"{transition.action} it at single rows, at the last of a pattern of so many rows, since= its first, or so "
+            "long after it began: when=tg.between(opens, closes, at_most=...)"
+        )
     if transition.action == "terminate":
         if looked_up:
             return f"leave in_context out: the query stands in {transition.context} already, which it ends"
@@ -48,6 +57,14 @@ def _looks_up(query: Node, model: str) -> bool:
     """Whether a query has rows in contexts of a model, or in none."""
     return any(
         isinstance(node, AsOf) and any(stream.name == model for stream in occurrences(node.right))
+        for node in nodes_of(query)
+    )
+
+
+def _counts(query: Node, model: str) -> bool:
+    """Whether a query groups rows in contexts of a model, or reads them in order."""
+    return any(
+        isinstance(node, Group | OrderedNode) and not isinstance(node, AsOf) and _looks_up(node, model)
         for node in nodes_of(query)
     )
 

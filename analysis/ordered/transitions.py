@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from tidegate.algebra.nodes import occurrences
-from tidegate.algebra.ordered.transitions.definition import TIME, ContextType, Transition
+from tidegate.algebra.ordered.transitions.definition import BEGAN, TIME, ContextType, Transition
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.analysis.ordered.family import (
@@ -31,7 +32,10 @@ class TransitionsFamily(Family[Transitions]):
 
     def state(self, node: Transitions) -> StateBound:
         bounds = (f"{OPEN}: {_partitions(node)} × {max(len(node.contexts) - 1, 1)}{_causes(node)}",)
-        return StateBound(bounds, (StoredRows(OPEN, "open", noun="window", of="of contexts that hold"),))
+        stored = StoredRows(OPEN, "open", noun="window", of="of contexts that hold")
+        if not node.dated:  # of no window that is closed anything is kept
+            stored = replace(stored, instant=BEGAN, verb="since", kept="until they are closed")
+        return StateBound(bounds, (stored,))
 
     def one_by_one(self, node: Transitions, *, shared: bool) -> Sequence[str]:
         return ("each may change which contexts hold",)

@@ -13,7 +13,7 @@ _ELSEWHERE = {
     "PATTERN": {
         "->": "write SEQ(First a, Second b)",
         "AND": "conditions stand in WHERE",
-        "WITHIN": "compare the instants: WHERE b.time <= a.time + 5m",
+        "WITHIN": "compare the instants: WHERE b.time <= a.time + 5min",
     },
     "WHERE": {
         "&": "write AND",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -364,9 +364,7 @@ class _Reader:
     def _conjuncts(self, part: Part, conditions: _Qualified) -> tuple[Expression, ...]:
         for clause in part.parts:
             if clause.kind == "where":
-                (condition,) = clause.parts
-                conjuncts = condition.parts if condition.kind == "and" else (condition,)
-                return tuple(map(conditions.read, conjuncts))
+                return tuple(map(conditions.read, _conjuncts(clause.parts)))
         return ()
 
     def _joined(
@@ -506,6 +504,15 @@ class _Reader:
                 hint="derive it in no context, and let the query that reads it stand in it: CONTEXT ...",
             )
         return self._result(name)
+
+
+def _conjuncts(conditions: Iterable[Part]) -> Iterator[Part]:
+    """Conditions that have to hold together, brackets around some of them taken off."""
+    for condition in conditions:
+        if condition.kind == "and":
+            yield from _conjuncts(condition.parts)
+        else:
+            yield condition
 
 
 def _flat(pattern: Part) -> Iterator[Part]:

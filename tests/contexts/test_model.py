@@ -75,6 +75,14 @@ def named(name: str) -> tg.ContextModel:
         (lambda: MODEL.initiate("full", when=MINUTES, by="road"), "TG101 unknown attribute 'road'"),
         (lambda: WRONG.initiate("full", when=MINUTES, values="cars"), "TG114 values='cars'"),
         (lambda: MODEL.initiate("full", when=STOPPED, cause="place"), "TG187 full does not hold by causes"),
+        (
+            lambda: CLOSING.switch("clear", when=STOPPED, cause="place"),
+            "TG187 clear is the default context(.|\n)*keeps no cause of a row(.|\n)*leave cause= out",
+        ),
+        (
+            lambda: CLOSING.switch("clear", when=MINUTES, values={"n": "cars"}),
+            "TG187 clear is the default context(.|\n)*keeps no values of a row(.|\n)*leave values= out",
+        ),
         (lambda: CLOSING.initiate("closed", when=MINUTES, cause=MINUTES.speed), "TG102 a cause is bigint of one query"),
         (
             lambda: MODEL.initiate("full", when=MINUTES, values={"n": "cars"}).initiate(
@@ -118,6 +126,16 @@ def named(name: str) -> tg.ContextModel:
             lambda: CLOSING.terminate("closed", when=REPORTS.in_context(CLOSING, "closed")),
             "TG211 the query of terminate closed reads contexts of Roads, its own model\n.*test_model.py(.|\n)*"
             "leave in_context out: the query stands in closed already",
+        ),
+        *(
+            (
+                lambda rows=rows: CLOSING.terminate("closed", when=rows.where(rows.n == 3), at="end"),
+                "TG211 the query of terminate closed(.|\n)*at the last of a pattern of so many rows, since= its first",
+            )
+            for rows in (
+                REPORTS.in_context(CLOSING, "closed").windows(tg.rows(3), by="segment").agg(n=tg.count()),
+                tg.result_of("Numbered", REPORTS.in_context(CLOSING, "closed").over(by="segment", n=tg.row_number())),
+            )
         ),
         (
             lambda: CLOSING.switch("full", when=REPORTS.not_in_context(CLOSING, "closed")),

@@ -119,6 +119,20 @@ def test_values_are_printed_with_the_names_that_they_do_not_have(query: str, ite
     assert str(again) == str(queries)
 
 
+@pytest.mark.parametrize("where", ["{a} AND {n} AND {b}", "({a} AND {n}) AND {b}", "{a} AND ({n} AND {b})"])
+def test_brackets_around_conditions_that_hold_together_say_nothing(where: str) -> None:
+    """Also of an event that must not come: a condition that does not name it is none of its own."""
+    text = MODEL + "INITIATE CONTEXT congestion PATTERN SEQ(Minutes a, NOT Stopped n, Minutes b) WHERE "
+    queries = read(text + where.format(a="a.cars = 3", n="n.place > 5", b="b.cars = 5"))
+    again = read(str(queries))
+    assert str(again) == str(queries)
+    for one in (queries, again):
+        begun = tg.program(S=one.model.starts("congestion"))
+        for cars, found in ((3, [2]), (4, [])):
+            result = begun.run({"Minutes": [(7, 0, cars, 0.0), (7, 2, 5, 0.0)], "Stopped": []})
+            assert result["S"]["began"] == found
+
+
 def test_names_in_quotes_are_printed_so() -> None:
     text = 'DERIVE "Where"(p.vid AS "context", p.sec) PATTERN PositionReport p CONTEXT congestion'
     queries = read(MODEL + DERIVING + text)

@@ -16,6 +16,7 @@ from tests.runtime.batchings import whatever_is_ahead
 from tests.shards import shards
 from tidegate import testing
 from tidegate.algebra.semantics import evaluate_program
+from tidegate.runtime.cli.commands import main
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.ordered import state
 from tidegate.runtime.ordered.state import SMALL
@@ -328,9 +329,9 @@ def test_nothing_waits_for_an_end_that_has_not_come(tmp_path: Path) -> None:
         session.step()
         assert found(session.results("Totals")) == [("b", 3, 6, 1)]
         assert len(session.results("Inside")) == 14 + 1
-        # That `a` is open, and `b` no longer; the last change of `a` for rows to come; what its rows have come to.
+        # That `a` is open; the last change of `a` for rows to come; what its rows have come to.
         kept = session.live_rows()
-        assert sum(rows for name, rows in kept.items() if name.startswith(("Totals", "Inside"))) == 2 + 1 + 1
+        assert sum(rows for name, rows in kept.items() if name.startswith(("Totals", "Inside"))) == 1 + 1 + 1
     (listed,) = (one for one in list_state(LocalStore(tmp_path)).operators if "windows" in one.of.keeps.bounds[0])
     (kind,) = listed.kinds
     assert (kind.kept.rows, kind.kept.bounds) == (1, {"first": (1, 1)})
@@ -406,6 +407,31 @@ def test_a_window_that_has_ended_leaves_nothing(tmp_path: Path) -> None:
         assert not any(session.live_rows().values())
 
 
+@pytest.mark.parametrize("longest", [None, LONGEST])
+def test_a_key_whose_window_has_closed_is_kept_no_more(
+    longest: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of visits, each with a number of its own, those that go on are kept, and told as such."""
+    made = tg.program(
+        Totals=MADE.windows(between(longest)).agg(n=tg.count()),
+        Rows=MADE.in_context(between(longest)),
+        Others=MADE.not_in_context(between(longest)),
+    )
+    with made.session(checkpoint=tmp_path) as session:
+        for t in range(0, 300, 3):
+            session.push("Begun", [(f"k{t}", t)])
+            session.push("Made", [(f"k{t}", t + 1, 1, None)])
+            session.push("Ended", [(f"k{t}", t + 2)] if t else [])
+            for name in ("Begun", "Ended", "Made"):
+                session.advance(name, t + 2)
+            session.step()
+        kept = {name: rows for name, rows in session.live_rows().items() if rows}
+    assert sum(kept.values()) <= 4, kept
+    assert main(["state", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert ("open        1, since 0; kept until they are closed" in told) == (longest is None)
+
+
 def test_explain_says_when_windows_are_final_and_what_is_kept() -> None:
     told = str(tg.program(Totals=MADE.windows(between()).agg(n=tg.count(), total=tg.sum(MADE.v))).explain())
     for line in (
@@ -430,8 +456,8 @@ def test_explain_says_when_windows_are_final_and_what_is_kept() -> None:
 def test_a_program_computes_what_is_open_once() -> None:
     """Whatever number of its queries ask for it."""
     told = str(program().explain())
-    assert told.count("contexts closed, open of r0 by k") == 2
-    assert told.count("contexts closed, open of r0 by ()") == 1
+    assert told.count("contexts closed (since ever), open of r0 by k") == 2
+    assert told.count("contexts closed (since ever), open of r0 by ()") == 1
 
 
 # --- how they are written ---------------------------------------------------------------------------------------------

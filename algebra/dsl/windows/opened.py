@@ -92,6 +92,7 @@ class Opened:
             _ASKED[: len(asking)],
             asked.number,
             None if longest is None else asked.since,
+            dated=False,
         )
         origins = dict.fromkeys(node.schema, Origin("these windows"))
         return cls(opens.rows._with(node, origins, site, (), (closes.rows,)), names, longest)

@@ -23,7 +23,8 @@ class Transitions(OrderedNode):
     instant. It counts where one of the contexts that the transition is `within` holds before that instant, and has held
     since before `since`, where its match began. All candidates of one instant are one transaction: Act' = (Act - X) +
     {c in I : c not in Act, or c in X} for the contexts I that they initiate and the contexts X that they end. The
-    `default` context holds exactly where no other does, since ever in a partition without transitions.
+    `default` context holds exactly where no other does, since ever in a partition without transitions. Where it is not
+    `dated` that is said of each of its windows, of which nothing is kept then.
 
     A change is complete at its own instant. Of several candidates that start a window, the one of the first query, and
     then the least, gives it the values `carried`. Where the input ends nothing ends.
@@ -39,6 +40,7 @@ class Transitions(OrderedNode):
     since: str | None = None
     cause: str | None = None
     carried: tuple[str, ...] = ()
+    dated: bool = True
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -102,7 +104,7 @@ class Transitions(OrderedNode):
         (reading,) = self.readings
         results: list[Row] = []
         for key, members in partitions(reading, inputs[0]):
-            vector = Vector(self.contexts, self.default, self.transitions)
+            vector = Vector(self.contexts, self.default, self.transitions, dated=self.dated)
             candidates = sorted((self.candidate(row) for row in members), key=lambda candidate: candidate.at)
             for at, together in itertools.groupby(candidates, key=lambda candidate: candidate.at):
                 for change in vector.transact(at, together):
@@ -130,5 +132,6 @@ class Transitions(OrderedNode):
             if c.name != self.default
         )
         by = ", ".join(self.keys) or "()"
-        head = f"contexts {self.default}, {contexts} of {inputs[0]} by {by} in order of {self.time}"
+        default = self.default if self.dated else f"{self.default} (since ever)"
+        head = f"contexts {default}, {contexts} of {inputs[0]} by {by} in order of {self.time}"
         return "; ".join([head, *(f"{number}: {transition}" for number, transition in enumerate(self.transitions))])

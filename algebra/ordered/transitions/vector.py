@@ -53,11 +53,15 @@ class Change:
 
 
 class Vector:
-    """The contexts that hold in one partition. The default context holds exactly where no other does."""
+    """The contexts that hold in one partition. The default context holds exactly where no other does; of one that is
+    not `dated` it is always said that it has held since ever.
+    """
 
-    def __init__(self, contexts: Sequence[ContextType], default: str, transitions: Sequence[Transition]) -> None:
+    def __init__(
+        self, contexts: Sequence[ContextType], default: str, transitions: Sequence[Transition], *, dated: bool = True
+    ) -> None:
         self.types = {context.name: context for context in contexts}
-        self.default, self.transitions = default, transitions
+        self.default, self.transitions, self.dated = default, transitions, dated
         nothing = next((context for context in contexts if context.name == default), ContextType(default))
         self.active: dict[str, Window] = {nothing.name: Window(None, ())}
 
@@ -93,7 +97,7 @@ class Vector:
             window = after.get(context, Window(at, (*its[0].carried,)))
             after[context] = Window(window.began, window.carried, self._with(context, window.causes, its))
         if not after:
-            after[self.default] = before.get(self.default, Window(at, ()))
+            after[self.default] = before.get(self.default, Window(at if self.dated else None, ()))
         self.active = after
         left = [Change(c, END, at, w) for c, w in before.items() if c not in after or after[c].began != w.began]
         new = [Change(c, START, at, w) for c, w in after.items() if c not in before or before[c].began != w.began]

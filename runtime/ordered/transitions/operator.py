@@ -16,13 +16,14 @@ from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.transitions import OPEN
+from tidegate.analysis.state.thresholds import Extents
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.columns import polars_schema, polars_type
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.family import Family, Tables
 from tidegate.runtime.ordered.partition_store import NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator, row_table
+from tidegate.runtime.ordered.row_operator import NONE, KeptExtract, KeptRows, KeptRowsOperator, row_table
 from tidegate.runtime.ordered.state_tables import StateTable
 from tidegate.runtime.ordered.transitions.partition import Change, PartitionContexts, Rules
 from tidegate.runtime.plan.steps import OrderedStep
@@ -75,6 +76,14 @@ class TransitionsOperator(KeptRowsOperator):
     def described(self) -> dict[str, StateTable]:
         return state_tables(self.node)
 
+    def bounds(self, tables: Mapping[str, Any]) -> Mapping[str, Extents]:
+        """When windows that are open began, where nothing else is kept."""
+        if OPEN not in tables or self.node.dated:
+            return {}
+        rows = pl.DataFrame(tables[OPEN].select([BEGAN, NONE])).filter(~pl.col(NONE))
+        began = rows.get_column(BEGAN).to_numpy()
+        return {OPEN: {BEGAN: (int(began.min()), int(began.max()))}} if len(began) else {}
+
 
 class TransitionsFamily(Family[Transitions]):
     node = Transitions
@@ -94,7 +103,7 @@ class TransitionsFamily(Family[Transitions]):
 
 def state_tables(node: Transitions) -> dict[str, StateTable]:
     """The tables of such an operator as they are stored."""
-    possible = pl.col("~none") | (pl.col("context").is_between(0, len(node.contexts) - 1) & (pl.col("count") > 0))
+    possible = pl.col(NONE) | (pl.col("context").is_between(0, len(node.contexts) - 1) & (pl.col("count") > 0))
     return {OPEN: row_table(_keys(node), _columns(node), possible)}
 
 

@@ -49,6 +49,7 @@ class Rules:
         places = {context.name: place for place, context in enumerate(node.contexts)}
         self.names = [context.name for context in node.contexts]
         self.default: Final = places[node.default]
+        self.dated: Final = node.dated
         self.targets = [places[transition.context] for transition in node.transitions]
         self.actions = [transition.action for transition in node.transitions]
         self.within = [tuple(places[name] for name in transition.within) for transition in node.transitions]
@@ -119,7 +120,8 @@ class PartitionContexts:
         cleared: list[tuple[int, Hashable]],
         begun: list[tuple[int, Any, tuple[Any, ...]]],
     ) -> list[Change]:
-        default, nothing = self.rules.default, self.rules.nothing
+        rules = self.rules
+        default, nothing = rules.default, rules.nothing
         was = self.open.pop(default, None) or (None if self.open else _Open(None, nothing))
         for context, cause in cleared:
             if context not in ended and self._cleared(context, cause):
@@ -137,8 +139,10 @@ class PartitionContexts:
         elif was is not None:
             self.open = {default: was} if was.began is not None else {}
         elif not self.open:
-            self.open[default] = _Open(at, nothing)
-            changes.append(self._change(default, START, at, self.open[default]))
+            left = _Open(at if rules.dated else None, nothing)
+            changes.append(self._change(default, START, at, left))
+            if rules.dated:
+                self.open[default] = left
         return changes
 
     def _cleared(self, context: int, cause: Hashable) -> bool:
