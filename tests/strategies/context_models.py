@@ -78,7 +78,7 @@ class _Models:
         if begins or self.chance(0.85):
             some = self.rng.sample(every, self.rng.randint(1, min(2, len(every))))
             options["within"] = _DEFAULT if begins else self.rng.choice((context, context, _DEFAULT, some, some))
-        if self.carries and self.chance(0.5):
+        if self.carries and self.chance(0.5) and context != _DEFAULT:
             options["values"] = {"z": rows.x}
         return model.initiate(context, **options) if action == "initiate" else model.switch(context, **options)
 

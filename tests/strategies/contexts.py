@@ -83,7 +83,7 @@ class RandomContexts:
         if self.chance(0.7):
             every = (*self.contexts, "d")
             options["within"] = self.rng.sample(every, self.rng.randint(1, len(every)))
-        if self.carries and self.chance(0.7):
+        if self.carries and self.chance(0.7) and context != "d":
             options["values"] = {"y1": rows.y, "w1": rows.w}
         return model.initiate(context, **options) if action == "initiate" else model.switch(context, **options)
 

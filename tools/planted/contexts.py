@@ -74,8 +74,20 @@ GROUP = Group(
         bug(
             "the default has held since ever, again",
             PARTITION,
-            "self.open[default] = _Open(at, nothing)",
-            "self.open[default] = _Open(None, nothing)",
+            "left = _Open(at if rules.dated else None, nothing)",
+            "left = _Open(None, nothing)",
+        ),
+        bug(
+            "of a key whose window has closed a row stays",
+            "algebra/dsl/windows/opened.py",
+            "            dated=False,\n",
+            "",
+        ),
+        bug(
+            "conditions in brackets are one, of an event that must not come",
+            READER,
+            "            yield from _conjuncts(condition.parts)\n",
+            "            yield from condition.parts\n",
         ),
         bug(
             "the default's window is a new one with each transaction",
