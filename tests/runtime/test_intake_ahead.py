@@ -262,8 +262,14 @@ def clock_of(seconds: Sequence[int]) -> Callable[[], dt.datetime]:
 
 
 @pytest.mark.usefixtures("waited_for")
-@pytest.mark.parametrize("error", [OSError(5, "the disk"), MemoryError(), RuntimeError("can't start new thread")])
-@pytest.mark.parametrize("at", [(Following, "_new"), (Following, "_look"), (TakenIn, "begin")], ids=str)
+@pytest.mark.parametrize(
+    "error",
+    [OSError(5, "the disk"), MemoryError(), RuntimeError("can't start new thread")],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.parametrize(
+    "at", [(Following, "_new"), (Following, "_look"), (TakenIn, "begin")], ids=["estimate", "look", "thread"]
+)
 def test_what_fails_ahead_fails_nothing(
     tmp_path: Path, at: tuple[type, str], error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
