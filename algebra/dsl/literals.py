@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from decimal import Decimal
+from fractions import Fraction
 from types import MethodType
 
 from tidegate.algebra.diagnostics.shown import kind_of, shown
@@ -116,6 +118,21 @@ def timestamp_literal(value: object) -> Lit:
             "TG110", f"{shown(value)} is no timestamp", hint='write ISO text such as "2013-01-01T00:00Z", or a datetime'
         )
     return Lit(instant_ticks(value), TIMESTAMP)
+
+
+def held_by(constant: Lit, type_: DataType) -> Lit:
+    """A number as a constant of another type of numbers, where that holds it exactly; others as they are."""
+    value, given = constant.value, constant.type
+    if given == type_ or not (given.is_numeric and type_.is_numeric) or isinstance(value, str) or value is None:
+        return constant
+    if not math.isfinite(value):
+        return constant
+    number = Fraction(value) / 10**given.scale
+    if type_.kind is Kind.DOUBLE:
+        return Lit(float(number), type_) if Fraction(float(number)) == number else constant
+    held = number * 10**type_.scale
+    most = 10**type_.precision - 1 if type_.kind is Kind.DECIMAL else INT64_MAX
+    return Lit(int(held), type_) if held.denominator == 1 and abs(held) <= most else constant
 
 
 def _integer(value: int, kind: Kind | None) -> Lit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, assert_never
 
 from tidegate.algebra.errors import QueryError
@@ -28,6 +29,20 @@ from tidegate.algebra.types import BIGINT, BOOLEAN, DataType, Kind
 
 #: The attribute that says when a row was complete, of rows that wait for rows after them.
 COMPLETE: Final = "complete"
+#: A constant of each type, as users write it.
+_CONSTANTS: Final = MappingProxyType(
+    {
+        Kind.BOOLEAN: "False",
+        Kind.BIGINT: "0",
+        Kind.DOUBLE: "0.0",
+        Kind.STRING: '"none"',
+        Kind.TIMESTAMP: '"2026-01-01T00:00Z"',
+        Kind.DATE: '"2026-01-01"',
+        Kind.DURATION: '"5m"',
+        Kind.DECIMAL: 'Decimal("0.5")',
+        Kind.NULL: "None",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +367,10 @@ def _attribute(column: OverColumn, schema: Schema) -> Attribute:
             type_ = term_type(argument, schema)
             if default is not None and default.type != type_:
                 raise QueryError(
-                    "TG102", f"the default of {name} is {default.type}, and its values are {type_}", hint="cast it"
+                    "TG102",
+                    f"the default of {name} is {default.type}, and its values are {type_}",
+                    hint=f"write a constant that {type_} holds exactly, such as {_CONSTANTS[type_.kind]}; or cast the "
+                    "values",
                 )
             return Attribute(name, type_)
         case PreviousDifferent(name, argument) | NextDifferent(name, argument) | Nth(name, argument):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -892,6 +893,45 @@ def test_a_text_of_values_in_order_of_time_needs_no_order_of_rows() -> None:
 def test_what_can_not_be_is_said(make: Any, says: str) -> None:
     with pytest.raises(tg.QueryError, match=says):
         make()
+
+
+def test_a_default_is_a_value_of_the_type_that_the_values_have() -> None:
+    rows = tg.stream("S", "t bigint, n bigint, v decimal(10,2), x double", progress="t")
+
+    def found(value: tg.OverExpression) -> object:
+        asked = rows.over(order="t", c=value)
+        (row,) = tg.program(R=asked).run({"S": [(1, 7, "1.25", 0.5)]}).rows("R")
+        return row["c"]
+
+    for zero in (0, 0.0, Decimal(0), Decimal("0.000"), tg.lit(0), tg.lit(Decimal("0.00"))):
+        for of, type_ in ((rows.n, int), (rows.v, Decimal), (rows.x, float)):
+            for neighbour in (tg.lag, tg.lead):
+                given = found(neighbour(of, 1, zero, within=1))
+                assert (type(given), given) == (type_, 0)
+    assert found(tg.lag(rows.v, 1, 99_999_999)) == 99_999_999
+    assert found(tg.lag(rows.v, 1, -0.25)) == Decimal("-0.25")
+    assert found(tg.lag(rows.x, 1, Decimal("0.5"))) == 0.5
+    assert found(tg.lag(rows.n, 1, 2.0)) == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "default", "such_as"),
+    [
+        ("v", 0.125, r"Decimal\("),
+        ("v", 100_000_000, r"Decimal\("),
+        ("v", "0.00", r"Decimal\("),
+        ("v", float("inf"), r"Decimal\("),
+        ("n", 1.5, "0;"),
+        ("n", 1e19, "0;"),
+        ("x", 2**53 + 1, "0.0;"),
+        ("x", Decimal("0.1"), "0.0;"),
+        ("w", 1, '"none"'),
+    ],
+)
+def test_a_default_that_the_values_can_not_be_is_refused(column: str, default: Any, such_as: str) -> None:
+    rows = tg.stream("S", "t bigint, n bigint, v decimal(10,2), x double, w string", progress="t")
+    with pytest.raises(tg.QueryError, match=f"TG102 the default of c is (?s:.*)holds exactly, such as {such_as}"):
+        rows.over(order="t", c=tg.lag(rows[column], 1, default))
 
 
 def test_a_row_that_waits_for_ever_promises_its_completion_alone() -> None:

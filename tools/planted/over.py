@@ -23,6 +23,7 @@ EVENTS = "runtime/ordered/new_events.py"
 ZONES = "analysis/ordered/over.py"
 MEANING = "algebra/ordered/over.py"
 BUILD = "algebra/dsl/over/build.py"
+LITERALS = "algebra/dsl/literals.py"
 SHARED = "analysis/ordered/over.py"
 QUEUED = "runtime/kernels/over/queued.py"
 QUEUED_OPERATOR = "runtime/ordered/over/queued/operator.py"
@@ -487,6 +488,18 @@ GROUP = Group(
             MEANING,
             "return all(isinstance(column, Reported) for column in self.columns)",
             "return True",
+        ),
+        bug(
+            "a default is rounded to what the values hold",
+            LITERALS,
+            "if held.denominator == 1 and abs(held) <= most else constant",
+            "if abs(held) <= most else constant",
+        ),
+        bug(
+            "a default may have more digits than the values",
+            LITERALS,
+            "if held.denominator == 1 and abs(held) <= most else constant",
+            "if held.denominator == 1 else constant",
         ),
     ),
 )

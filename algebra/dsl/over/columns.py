@@ -10,9 +10,11 @@ from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration
 from tidegate.algebra.dsl.expression import Expression, Operand, ValueOfGroup, to_expression
 from tidegate.algebra.dsl.here import Here
+from tidegate.algebra.dsl.literals import held_by
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.ordered.over import Frame, Neighbour, NextDifferent, Nth, OverColumn, PreviousDifferent, RowNumber
 from tidegate.algebra.terms import Lit, Term
+from tidegate.algebra.types import DataType
 
 #: A column by its name, the terms of its arguments, and the frame and the duration in ticks that it is given.
 Build: TypeAlias = Callable[[str, Sequence[Term], Frame, int | None], OverColumn]
@@ -76,19 +78,25 @@ def _count(function: str, n: object) -> int:
     return n
 
 
+def _default(function: str, default: object, type_: DataType) -> Lit:
+    """What stands for a row that there is not, as a value of the type of the others where that can be."""
+    constant = to_expression(default, type_)._term
+    if not isinstance(constant, Lit):
+        raise QueryError(
+            "TG114",
+            f"the default of {function} is a constant, not {shown(default)}",
+            hint=f"leave it out, and compute afterwards: tg.coalesce(r.{function}, ...)",
+        )
+    return held_by(constant, type_)
+
+
 def _neighbour(
     function: str, sign: int, argument: object, n: object, default: object, within: Duration
 ) -> OverExpression:
     with Here() as site:
         of, count = _expression(function, argument), _count(function, n)
         check_duration("within", within)
-        instead = None if default is None else to_expression(default, of.type)._term
-        if instead is not None and not isinstance(instead, Lit):
-            raise QueryError(
-                "TG114",
-                f"the default of {function} is a constant, not {shown(default)}",
-                hint=f"leave it out, and compute afterwards: tg.coalesce(r.{function}, ...)",
-            )
+        instead = None if default is None else _default(function, default, of.type)
 
         def build(name: str, terms: Sequence[Term], frame: Frame, ticks: int | None) -> OverColumn:
             return Neighbour(name, terms[0], sign * count, ticks, instead)
