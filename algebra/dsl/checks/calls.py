@@ -85,13 +85,15 @@ def check_options(what: str, given: Iterable[str], known: Collection[str]) -> No
 def _near(text: str, function: Callable[..., object]) -> str:
     """Which keyword is meant by one that is not known."""
     asked = re.search(r"unexpected keyword argument '(\w+)'", text)
-    known = list(inspect.signature(function).parameters)
-    near = nearest(asked[1], known, 1) if asked is not None else []
-    if near:
-        return f"did you mean {near[0]}=? "
     if asked is None:
         return ""
-    return METHOD_KEYWORDS.get((function.__name__, asked[1])) or KEYWORDS.get(asked[1], "")
+    if special := METHOD_KEYWORDS.get((function.__name__, asked[1])):
+        return special
+    # What stands without a name is no keyword: `*by`.
+    parameters = inspect.signature(function).parameters.items()
+    named = [name for name, parameter in parameters if parameter.kind is not inspect.Parameter.VAR_POSITIONAL]
+    near = nearest(asked[1], named, 1)
+    return f"did you mean {near[0]}=? " if near else KEYWORDS.get(asked[1], "")
 
 
 def _written(function: Callable[..., object]) -> str:

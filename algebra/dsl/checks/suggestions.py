@@ -483,6 +483,11 @@ METHOD_KEYWORDS: Mapping[tuple[str, str], str] = MappingProxyType(
     )
     | {("asof_join", "allow_exact_matches"): "strict=True leaves a row at the instant itself out; "}
     | {("asof_join", "strategy"): 'it is direction="backward", "forward" or "nearest"; '}
+    | {
+        (method, name): f'keys are given without {name}=: x.{method}("k") or x.{method}("k", "l"); '
+        for method in ("distinct_on", "partition_by")
+        for name in ("by", "key", "keys", "on", "subset")
+    }
 )
 
 #: What other libraries call the options of `over`.
