@@ -306,6 +306,18 @@ def test_a_key_that_is_an_instant_is_related_to_the_bounds() -> None:
         (lambda: windows(tg.session("5m"), n=tg.count()), "TG160 gap is a number of ticks here"),
         (lambda: windows(tg.cumulating(6, every=4), n=tg.count()), "TG160 size=6 is no multiple of every=4"),
         (lambda: windows(tg.hopping(6, every=-3), n=tg.count()), "TG160 every=-3 is not positive"),
+        (
+            lambda: T.windows(tg.hopping("1d", every="1us")),
+            r"TG160 one row would be in 86,400,000,000 windows of size='1d'(?s:.*)over\(range='1d', ...\)",
+        ),
+        (
+            lambda: T.windows(tg.cumulating("3650d", every="1s")),
+            r"TG160 one row would be in 315,360,000 windows(?s:.*)tg.ceil\(r.time, '3650d'\)\).over\(",
+        ),
+        (
+            lambda: S.windows(tg.hopping(10**7 + 1, every=1, align="first")),
+            "TG160 one row would be in 10,000,001 windows",
+        ),
         (lambda: UNTYPED.windows("5m", by="k"), "TG114 '5m' says not which windows there are"),
         (lambda: UNTYPED.windows(by="k"), "TG114 .*missing.*bounds"),
         (lambda: S.windows(tg.session(3), by=("k", "k")), "TG103 rows are partitioned by k twice"),
@@ -317,6 +329,11 @@ def test_a_key_that_is_an_instant_is_related_to_the_bounds() -> None:
 def test_what_can_not_be_is_said(make: Any, says: str) -> None:
     with pytest.raises(tg.QueryError, match=says):
         make()
+
+
+def test_a_row_may_be_in_ten_million_windows() -> None:
+    for window in (tg.hopping(10**7, every=1), tg.cumulating(2 * 10**7, every=2)):
+        assert tg.program(R=windows(window, n=tg.count())).check() == []
 
 
 def test_it_shows_how_it_is_written() -> None:

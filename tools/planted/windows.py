@@ -25,6 +25,7 @@ TABLES = "runtime/ordered/state_tables.py"
 NODE = "algebra/ordered/windows/node.py"
 ZONES = "analysis/ordered/windows.py"
 OPENED = "algebra/dsl/windows/opened.py"
+BOUNDS = "algebra/dsl/windows/bounds.py"
 
 GROUP = Group(
     "windows of rows",
@@ -663,6 +664,12 @@ GROUP = Group(
             ZONES,
             "Shift(row, gap)), equal))",
             "Shift(row, gap))))",
+        ),
+        bug(
+            "a row may be in one window less",
+            BOUNDS,
+            "if whole > MOST_WINDOWS * step:",
+            "if whole >= MOST_WINDOWS * step:",
         ),
     ),
 )
