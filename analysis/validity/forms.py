@@ -71,7 +71,9 @@ def _count_windows(rows: Node, size: int, keys: Sequence[str | None]) -> Form | 
         return None
     time = rows.schema.temporal[0]
     node = Windows(rows, known, time, CountWindow(size, size), (), None)
-    return Form(node, f"take windows of {size} rows: windows(tg.rows({size}){_by(known, rows)}{_order(time, rows)})")
+    return Form(
+        node, f"take windows of {size} rows: windows(tg.rows({size}){by_option(known, rows)}{order_option(time, rows)})"
+    )
 
 
 def largest(above: Sequence[Unary], window: Callable[[Node, str], tuple[Term, str]]) -> Form | None:
@@ -120,7 +122,7 @@ def up_to_each(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> F
         for name, aggregate in zip(names, group.aggregates, strict=True)
     )
     time = instants[0]
-    options = f"{_by(group.keys, core)}{_order(time, core)}".removeprefix(", ")
+    options = f"{by_option(group.keys, core)}{order_option(time, core)}".removeprefix(", ")
     written = ", ".join([*([options] if options else []), *(f"{name.partition('#')[0]}=..." for name in names)])
     return Form(Over(core, group.keys, time, None, columns), f"for what there is up to each row, take over({written})")
 
@@ -170,7 +172,7 @@ def versions(node: Node) -> Form | None:
     if not keys or len(known) < len(pairs) or len(known) != len(keys) + 1 or len(later) != 1:
         return None
     mended = versions_node(join.left, keys, later[0], None)
-    options = f"{_by(keys, join.left)}{_order(later[0], join.left)}".removeprefix(", ")
+    options = f"{by_option(keys, join.left)}{order_option(later[0], join.left)}".removeprefix(", ")
     return Form(mended, f"take each with the instant at which the next one comes: versions({options})")
 
 
@@ -338,13 +340,13 @@ def _quoted(name: str, node: Node) -> str:
     return written if "." in written else f'"{written}"'
 
 
-def _by(keys: Sequence[str], node: Node) -> str:
+def by_option(keys: Sequence[str], node: Node) -> str:
     names = [_quoted(key, node) for key in keys]
     if not names:
         return ""
     return f", by={names[0]}" if len(names) == 1 else f", by=({', '.join(names)})"
 
 
-def _order(time: str, node: Node) -> str:
+def order_option(time: str, node: Node) -> str:
     """The order, where rows hold several instants."""
     return "" if len(node.schema.temporal) == 1 else f", order={_quoted(time, node)}"

@@ -31,13 +31,14 @@ from tidegate.algebra.nodes import (
 from tidegate.algebra.program import Query
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.schema import Schema, StreamDef
-from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction, subterms
+from tidegate.algebra.terms import Attr, Call, Lit, Term, call, conjunction
 from tidegate.algebra.time import INF, duration_ticks, format_duration
 from tidegate.algebra.types import DURATION, DataType, Kind
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.progress.propagation import Clause, propagation
+from tidegate.analysis.validity.calendar_parts import DATES, Part, calendar_windows, part_of_calendar
 from tidegate.analysis.validity.forms import Form, asking, largest, looked_up, of_rows, once, up_to_each, versions
 from tidegate.analysis.validity.places import (
     Step,
@@ -63,29 +64,7 @@ EFFORT: Final = 2_000
 #: Of more instants one does not look for those that say together when a row is known.
 INSTANTS: Final = 12
 
-#: Operations that give the day of a timestamp, which is no instant to the analysis.
-_DATES: Final = ("to_date", "cast_date", "try_cast_date")
 _SIGNS: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-
-#: Operations that give a month, quarter or year, and directives of `format` that show nothing finer.
-_MONTHS: Final = ("year", "quarter", "month")
-_SHOWN_MONTHS: Final = frozenset(("%Y", "%y", "%m", "%b", "%B"))
-#: Operations that give what comes again every week, month or year.
-_DAYS: Final = ("day", "day_of_year", "day_of_week", "week", "week_year")
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A unit of the calendar that is a window, for one that is none: its name, its size, and why the other is none."""
-
-    unit: str
-    size: str
-    reason: str = ""
-
-
-_HOURS_OF_PLACE: Final = _Part("hour", "1h", "days and months of a time zone differ in length, and are no windows")
-_DAYS_OF_MONTH: Final = _Part("day", "1d", "months, quarters and years differ in length, and are no windows")
-_DAYS_ALONE: Final = _Part("day", "1d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +297,7 @@ class Mends:
         above = operators_above(node, core)
         groups = [operator for operator in above if isinstance(operator, Group)]
         if groups or any(isinstance(operator, Distinct) for operator in above):
-            if (part := _part_of_calendar(above)) is not None and (text := self._part(node, core, groups, part)):
+            if (part := part_of_calendar(above)) is not None and (text := self._part(node, core, above, part)):
                 return text
             if text := self._written(of_rows(above)) or self._written(largest(above, _window_of)):
                 return text
@@ -341,8 +320,11 @@ class Mends:
             return f"keep an instant: select(..., {text})"
         return f"say when a row is known: select(..., {name}={text})"
 
-    def _part(self, node: Node, core: Node, groups: list[Group], part: _Part) -> str:
-        """Hours or days beside a part of the calendar that is no window; empty where that is no mend."""
+    def _part(self, node: Node, core: Node, above: list[Unary], part: Part) -> str:
+        """Windows of the calendar, or hours or days beside a part of it that is no window; empty where neither is a
+        mend.
+        """
+        groups = [operator for operator in above if isinstance(operator, Group)]
         instants = self._together(core)
         if not instants:
             return ""
@@ -354,9 +336,12 @@ class Mends:
         verb = "group by" if groups else "keep"
         added = f", and combine the {part.unit}s where results are read" if part.reason else ""
         mend = self._bounds_beside(carrying(node, core, name, latest), name, f"{keys}{name}={text})")
+        windows = self._written(calendar_windows(core, above, instants)) if part.reason else ""
         if not mend:
-            return ""
+            return windows
         mend = f"{verb} the {part.unit} as well{added}: {mend}"
+        if windows:
+            return f"{windows}; or {mend}"
         return f"{part.reason}; {mend}; or join a stream of their starts and ends" if part.reason else mend
 
     def _bounds_beside(self, mended: Node, name: str, text: str) -> str:
@@ -582,43 +567,11 @@ def _days_compared(condition: Term, schema: Schema, node: Node, written: list[st
             return condition
 
 
-def _part_of_calendar(above: list[Unary]) -> _Part | None:
-    """The windows of which the dates are made up by which rows are put together; None for other keys, and for windows
-    or parts of a day.
-    """
-    together = next(operator for operator in reversed(above) if isinstance(operator, Group | Distinct))
-    names = together.keys if isinstance(together, Group) else tuple(together.schema)
-    terms = [
-        operator.term
-        for operator in unary_operators(together)
-        if isinstance(operator, Imbed) and operator.name in names
-    ]
-    calls = [subterm for term in terms for subterm in subterms(term) if isinstance(subterm, Call)]
-    if any(subterm.op == "to_local" for subterm in calls):
-        return _HOURS_OF_PLACE
-    if any(subterm.op in ("hour", "minute", "second") for subterm in calls):
-        return None
-    if any(subterm.op in _DAYS for subterm in calls):
-        return _DAYS_ALONE
-    return _DAYS_OF_MONTH if any(map(_gives_months, calls)) else None
-
-
-def _gives_months(term: Call) -> bool:
-    """Whether a term is a month, quarter or year, or shows nothing finer."""
-    match term:
-        case Call("truncate", (_, Lit(unit))):
-            return unit in _MONTHS
-        case Call("format", (_, Lit(form))):
-            return bool(shown := {*re.findall("%.", str(form))}) and shown <= _SHOWN_MONTHS
-        case Call(op, _):
-            return op in _MONTHS
-
-
 def _start_of_day(term: Term, schema: Schema) -> Term | None:
     """The start of the day in the place of the date of an instant; None of any other term."""
     match term:
         case Call(op, (Attr(name) as instant, *form)) if name in schema.temporal and (
-            op in _DATES or _shows_days(op, form)
+            op in DATES or _shows_days(op, form)
         ):
             return call("floor", instant, Lit(duration_ticks("1d"), DURATION))
         case _:
@@ -674,7 +627,7 @@ def _size_of_window(term: Term) -> Lit | None:
     match term:
         case Call("floor", (Attr(), Lit() as size)):
             return size
-        case Call(op, (Attr(),)) if op in _DATES:
+        case Call(op, (Attr(),)) if op in DATES:
             return Lit(duration_ticks("1d"), DURATION)
         case _:
             return None

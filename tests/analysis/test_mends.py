@@ -60,7 +60,8 @@ def met(of: tg.Relation, *, within: str | None = None, emission: Emission = "ear
     return tg.match(one.intersects(other) if within is None else one.overlaps(other), within=within, emission=emission)
 
 
-MONTHS = "months, quarters and years differ in length, and are no windows"
+MONTHS = "months, quarters and years differ in length, and are no windows of one size"
+CALENDAR = "take windows of the calendar: windows"
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,71 @@ CASES = [
         "by the month",
         lambda: orders.group_by(month=orders.time.truncate("month")).agg(n=tg.count()),
         "TG202",
+        f'{CALENDAR}(tg.calendar("month")).agg(n=...); or group by the day as well, and combine the days where results '
+        'are read: group_by(month=..., day=tg.floor(orders.time, "1d"))',
+        lambda: orders.windows(tg.calendar("month")).agg(n=tg.count()),
+    ),
+    Case(
+        "by the month and the year of a time zone, and by customer",
+        lambda: (
+            o.with_(local=o.time.to_local("Europe/Berlin"))
+            .group_by(o.customer, y=lambda r: r.local.year(), m=lambda r: r.local.month())
+            .agg(total=tg.sum(o.amount))
+        ),
+        "TG202",
+        f'{CALENDAR}(tg.calendar("month", zone="Europe/Berlin"), by=o.customer).agg(total=...); or group by the hour '
+        "as well, and combine the hours where results are read: "
+        'group_by(o.customer, y=..., m=..., hour=tg.floor(o.time, "1h"))',
+        lambda: o.windows(tg.calendar("month", zone="Europe/Berlin"), by=o.customer).agg(total=tg.sum(o.amount)),
+    ),
+    Case(
+        "by the quarter of one of two instants",
+        lambda: (
+            o.join(p, o.id == p.id, o.time <= p.time)
+            .group_by(o.customer, q=p.time.truncate("quarter"))
+            .agg(n=tg.count())
+        ),
+        "TG202",
+        f'{CALENDAR}(tg.calendar("quarter"), by=o.customer, order=p.time).agg(n=...); or group by the day as well, and '
+        'combine the days where results are read: group_by(o.customer, q=..., day=tg.floor(p.time, "1d"))',
+        lambda: (
+            o.join(p, o.id == p.id, o.time <= p.time)
+            .windows(tg.calendar("quarter"), by=o.customer, order=p.time)
+            .agg(n=tg.count())
+        ),
+    ),
+    Case(
+        "by the year of the instant on which nothing progresses",
+        lambda: o.join(p, o.id == p.id, o.time <= p.time).group_by(y=o.time.year()).agg(n=tg.count()),
+        "TG202",
         f"{MONTHS}; group by the day as well, and combine the days where results are read: "
-        'group_by(month=..., day=tg.floor(orders.time, "1d")); or join a stream of their starts and ends',
-        lambda: orders.group_by(month=orders.time.truncate("month"), day=tg.floor(orders.time, "1d")).agg(n=tg.count()),
+        'group_by(y=..., day=tg.floor(p.time, "1d")); or join a stream of their starts and ends',
+        lambda: (
+            o.join(p, o.id == p.id, o.time <= p.time)
+            .group_by(y=o.time.year(), day=tg.floor(p.time, "1d"))
+            .agg(n=tg.count())
+        ),
+    ),
+    Case(
+        "by the month, and by what else is computed",
+        lambda: orders.group_by(m=orders.time.month(), late=orders.time > "2026-01-01").agg(n=tg.count()),
+        "TG202",
+        f"{MONTHS}; group by the day as well, and combine the days where results are read: "
+        'group_by(m=..., late=..., day=tg.floor(orders.time, "1d")); or join a stream of their starts and ends',
+        lambda: orders.group_by(
+            m=orders.time.month(), late=orders.time > "2026-01-01", day=tg.floor(orders.time, "1d")
+        ).agg(n=tg.count()),
+    ),
+    Case(
+        "by the hour of a time zone",
+        lambda: orders.group_by(hour=orders.time.to_local("Europe/Berlin").truncate("hour")).agg(n=tg.count()),
+        "TG202",
+        "days and months of a time zone differ in length, and are no windows of one size; group by the hour as well, "
+        'and combine the hours where results are read: group_by(hour=..., hour_2=tg.floor(orders.time, "1h")); or '
+        "join a stream of their starts and ends",
+        lambda: orders.group_by(
+            hour=orders.time.to_local("Europe/Berlin").truncate("hour"), hour_2=tg.floor(orders.time, "1h")
+        ).agg(n=tg.count()),
     ),
     Case(
         "by the month and the year, of a join",
@@ -147,9 +210,9 @@ CASES = [
         "the months that have an order",
         lambda: orders.select(month=orders.time.format("%Y-%m")).distinct(),
         "TG202",
-        f"{MONTHS}; keep the day as well, and combine the days where results are read: "
-        'select(..., day=tg.floor(orders.time, "1d")); or join a stream of their starts and ends',
-        lambda: orders.select(month=orders.time.format("%Y-%m"), day=tg.floor(orders.time, "1d")).distinct(),
+        f'{CALENDAR}(tg.calendar("month")).agg(n=tg.count()); or keep the day as well, and combine the days where '
+        'results are read: select(..., day=tg.floor(orders.time, "1d"))',
+        lambda: orders.windows(tg.calendar("month")).agg(n=tg.count()),
     ),
     Case(
         "by the month of days as instants",
@@ -163,12 +226,9 @@ CASES = [
         "by the day of a time zone",
         lambda: orders.group_by(day=orders.time.to_local("Europe/Berlin").to_date()).agg(n=tg.count()),
         "TG202",
-        "days and months of a time zone differ in length, and are no windows; group by the hour as well, and "
-        'combine the hours where results are read: group_by(day=..., hour=tg.floor(orders.time, "1h")); or '
-        "join a stream of their starts and ends",
-        lambda: orders.group_by(
-            day=orders.time.to_local("Europe/Berlin").to_date(), hour=tg.floor(orders.time, "1h")
-        ).agg(n=tg.count()),
+        f'{CALENDAR}(tg.calendar("day", zone="Europe/Berlin")).agg(n=...); or group by the hour as well, and combine '
+        'the hours where results are read: group_by(day=..., hour=tg.floor(orders.time, "1h"))',
+        lambda: orders.windows(tg.calendar("day", zone="Europe/Berlin")).agg(n=tg.count()),
     ),
     Case(
         "by the day of the week",
@@ -587,6 +647,12 @@ def test_the_query_is_accepted_with_the_mend(case: Case) -> None:
 def test_the_other_mends_of_a_hint_are_accepted_too() -> None:
     times = hot.join(loud, same, hot.ts < loud.te, loud.ts < hot.te)
     others = {
+        "Months": orders.group_by(month=orders.time.truncate("month"), day=tg.floor(orders.time, "1d")).agg(
+            n=tg.count()
+        ),
+        "Days": orders.group_by(
+            day=orders.time.to_local("Europe/Berlin").to_date(), hour=tg.floor(orders.time, "1h")
+        ).agg(n=tg.count()),
         "Pairs": o.join(p, o.id == p.id).with_(known=tg.max(o.time, p.time)),
         "Paid": o.join(p, o.id == p.id, o.time <= p.time, p.time <= o.time + "1h").select(o.id, o.time),
         "Short": times.where(loud.te <= loud.ts + "1h"),

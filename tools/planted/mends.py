@@ -6,6 +6,7 @@ from tools.planted.bugs import Group, bug
 
 MENDS = "analysis/validity/mends.py"
 FORMS = "analysis/validity/forms.py"
+CALENDAR = "analysis/validity/calendar_parts.py"
 
 GROUP = Group(
     "mends",
@@ -84,6 +85,24 @@ GROUP = Group(
             "    while isinstance(node, Rename):\n        name = {new: old for old, new in node.pairs}",
             "    while isinstance(node, Rename | Select):\n"
             "        name = {new: old for old, new in (node.pairs if isinstance(node, Rename) else ())}",
+        ),
+        bug(
+            "windows of the calendar are of another instant",
+            CALENDAR,
+            "if any(attributes_of(term) != {instants[0]} for term in computed.values()) or any(map(_is_finer, calls)):",
+            "if any(map(_is_finer, calls)):",
+        ),
+        bug(
+            "windows of the calendar are the longest of the units",
+            CALENDAR,
+            "unit = next((unit for unit in _UNITS if unit in units), None)\n    names",
+            "unit = next((unit for unit in reversed(_UNITS) if unit in units), None)\n    names",
+        ),
+        bug(
+            "windows of the calendar forget what else is computed",
+            CALENDAR,
+            "    if not all(any(map(_unit, _calls([term]))) for term in computed.values()):\n        return None\n",
+            "",
         ),
     ),
 )

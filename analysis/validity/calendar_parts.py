@@ -1,0 +1,151 @@
+"""Parts of the calendar by which rows are put together, and the windows that are meant by them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from tidegate.algebra.functions.aggregates import Aggregate, Function
+from tidegate.algebra.nodes import Distinct, Group, Imbed, Node, Rename
+from tidegate.algebra.ordered.windows.calendar import Unit
+from tidegate.algebra.ordered.windows.kinds import CalendarWindow
+from tidegate.algebra.ordered.windows.node import END, START, Windows
+from tidegate.algebra.terms import Call, Lit, Term, attributes_of, substitute, subterms
+from tidegate.algebra.types import Kind
+from tidegate.analysis.validity.forms import Form, by_option, named_below, order_option
+from tidegate.analysis.validity.places import Unary, unary_operators
+
+#: Operations that give the day of a timestamp, which is no instant to the analysis.
+DATES: Final = ("to_date", "cast_date", "try_cast_date")
+#: Operations that give what comes again every week, month or year.
+_DAYS: Final = ("day", "day_of_year", "day_of_week", "week", "week_year")
+_OF_A_DAY: Final = ("hour", "minute", "second")
+_UTC: Final = "UTC"
+#: The units of the calendar, from the shortest on.
+_UNITS: Final[tuple[Unit, ...]] = ("day", "week", "month", "quarter", "year")
+#: The units that operations give, and that directives of `format` show.
+_GIVEN: Final = MappingProxyType[str, Unit](
+    {
+        **dict.fromkeys((*DATES, "day", "day_of_year", "day_of_week"), "day"),
+        **dict.fromkeys(("week", "week_year"), "week"),
+        "month": "month",
+        "quarter": "quarter",
+        "year": "year",
+    }
+)
+_SHOWN: Final = MappingProxyType[str, Unit](
+    {
+        **dict.fromkeys(("%Y", "%y"), "year"),
+        **dict.fromkeys(("%m", "%b", "%B"), "month"),
+        **dict.fromkeys(("%d", "%j", "%a", "%A"), "day"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A unit of the calendar that is a window, for one that is none: its name, its size, and why the other is none."""
+
+    unit: str
+    size: str
+    reason: str = ""
+
+
+_HOURS_OF_PLACE: Final = Part(
+    "hour", "1h", "days and months of a time zone differ in length, and are no windows of one size"
+)
+_DAYS_OF_MONTH: Final = Part("day", "1d", "months, quarters and years differ in length, and are no windows of one size")
+_DAYS_ALONE: Final = Part("day", "1d")
+
+
+def part_of_calendar(above: Sequence[Unary]) -> Part | None:
+    """The windows of which the dates are made up by which rows are put together; None for other keys, and for windows
+    or parts of a day.
+    """
+    calls = _calls(_computed_keys(_together(above)).values())
+    if any(call.op == "to_local" for call in calls):
+        return _HOURS_OF_PLACE
+    if any(call.op in _OF_A_DAY for call in calls):
+        return None
+    if any(call.op in _DAYS for call in calls):
+        return _DAYS_ALONE
+    return _DAYS_OF_MONTH if any(_unit(call) in ("month", "quarter", "year") for call in calls) else None
+
+
+def calendar_windows(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> Form | None:
+    """The days, months and so on of an instant by which rows are put together, as windows of the calendar."""
+    together = _together(above)
+    computed = _computed_keys(together)
+    calls = _calls(computed.values())
+    units, zones = {_unit(call) for call in calls} - {None}, {_zone(call) for call in calls} - {None}
+    if len(instants) != 1 or core.schema[instants[0]].type.kind is not Kind.TIMESTAMP or len(zones) > 1:
+        return None
+    if any(attributes_of(term) != {instants[0]} for term in computed.values()) or any(map(_is_finer, calls)):
+        return None
+    if not all(any(map(_unit, _calls([term]))) for term in computed.values()):
+        return None
+    unit = next((unit for unit in _UNITS if unit in units), None)
+    names = together.keys if isinstance(together, Group) else tuple(together.schema)
+    found = [named_below(name, together.input, core) for name in names if name not in computed]
+    keys = tuple(key for key in found if key is not None)
+    aggregates = together.aggregates if isinstance(together, Group) else (Aggregate("n", Function.COUNT),)
+    read = frozenset[str]().union(*(attributes_of(term) for one in aggregates for term in one.terms))
+    taken = {*keys, *(aggregate.name for aggregate in aggregates)}
+    if unit is None or len(keys) < len(found) or not read <= {*core.schema} or taken & {START, END}:
+        return None
+    zone = next(iter(zones), None) or _UTC
+    node = Windows(core, keys, instants[0], CalendarWindow(unit, 1, zone), aggregates)
+    bounds = f'tg.calendar("{unit}"' + (")" if zone == _UTC else f', zone="{zone}")')
+    options = f"{bounds}{by_option(keys, core)}{order_option(instants[0], core)}"
+    yields = ", ".join(f"{aggregate.name.partition('#')[0]}=..." for aggregate in aggregates)
+    yields = yields if isinstance(together, Group) else "n=tg.count()"
+    return Form(node, f"take windows of the calendar: windows({options}).agg({yields})")
+
+
+def _together(above: Sequence[Unary]) -> Group | Distinct:
+    """The lowest operator that puts rows together."""
+    return next(operator for operator in reversed(above) if isinstance(operator, Group | Distinct))
+
+
+def _computed_keys(together: Group | Distinct) -> dict[str, Term]:
+    """What computes the keys by which rows are put together, where they are no attributes of them."""
+    terms: dict[str, Term] = {}
+    for operator in reversed(list(unary_operators(together.input))):
+        if isinstance(operator, Rename):
+            terms.clear()
+        elif isinstance(operator, Imbed):
+            terms[operator.name] = substitute(operator.term, lambda read: terms.get(getattr(read, "name", ""), read))
+    names = together.keys if isinstance(together, Group) else tuple(together.schema)
+    return {name: terms[name] for name in names if name in terms}
+
+
+def _calls(terms: Iterable[Term]) -> list[Call]:
+    return [subterm for term in terms for subterm in subterms(term) if isinstance(subterm, Call)]
+
+
+def _unit(call: Call) -> Unit | None:
+    """The unit of the calendar that an operation gives; None where it gives none, or something finer."""
+    match call:
+        case Call("truncate", (_, Lit(str(unit)))):
+            return next((known for known in _UNITS if known == unit), None)
+        case Call("format", (_, Lit(form))):
+            units = [_SHOWN.get(directive) for directive in re.findall("%.", str(form))]
+            return None if None in units else next((unit for unit in _UNITS if unit in units), None)
+        case Call(op, _):
+            return _GIVEN.get(op)
+
+
+def _is_finer(call: Call) -> bool:
+    """Whether an operation tells instants of one day apart."""
+    return call.op in _OF_A_DAY or (call.op in ("truncate", "format") and _unit(call) is None)
+
+
+def _zone(call: Call) -> str | None:
+    match call:
+        case Call("to_local", (_, Lit(str(zone)))):
+            return zone
+        case _:
+            return None
