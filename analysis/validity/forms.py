@@ -127,6 +127,50 @@ def up_to_each(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> F
     return Form(Over(core, group.keys, time, None, columns), f"for what there is up to each row, take over({written})")
 
 
+def latest_of_each(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> Form | None:
+    """Each row with the instant at which the next one of its key comes, in the place of the last one of each key."""
+    keys = _keys_of_one_row(core, above, instants, Function.LAST, Function.MAX)
+    if not keys or UNTIL in core.schema:
+        return None
+    options = f"{by_option(keys, core)}{order_option(instants[0], core)}".removeprefix(", ")
+    relation, _, _ = written_name(keys[0], core).rpartition(".")
+    relation = relation if relation and _of_stream(keys[0], core) is not None else "..."
+    names = [f'"{key.rpartition(".")[2]}"' for key in keys]
+    by = names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+    return Form(
+        versions_node(core, keys, instants[0], None),
+        f"for the latest of each, take the instant at which the next one comes: versions({options}); or look it up at "
+        f"each row of another stream: asof_join({relation}, by={by})",
+    )
+
+
+def first_of_each(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> Form | None:
+    """The first row of each key, in the place of a group that no window ends."""
+    keys = _keys_of_one_row(core, above, instants, Function.FIRST, Function.MIN)
+    if not keys:
+        return None
+    listed = ", ".join(_quoted(key, core) for key in keys)
+    return Form(
+        without_repeats(core, keys, instants[0], None, None),
+        f"take the first row of each: distinct_on({listed}{order_option(instants[0], core)})",
+    )
+
+
+def _keys_of_one_row(
+    core: Node, above: Sequence[Unary], instants: Sequence[str], by_time: Function, extreme: Function
+) -> tuple[str, ...]:
+    """The keys of a group that asks for values of one row of each alone, the first or the last; empty of others."""
+    group = _lowest_group(above)
+    if group is None or len(instants) != 1 or any(isinstance(operator, Rename) for operator in _below(above, group)):
+        return ()
+    time, computed = Attr(instants[0]), {o.name for o in unary_operators(core) if isinstance(o, Imbed)}
+    asks = [
+        (one.function is by_time and one.by == time) or (one.function is extreme and one.argument == time)
+        for one in group.aggregates
+    ]
+    return group.keys if asks and all(asks) and not computed & {*group.keys} else ()
+
+
 def once(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> Form | None:
     """The first of equal rows, with its instant, in the place of a `distinct` that no window ends."""
     distinct = next((operator for operator in reversed(above) if isinstance(operator, Distinct)), None)

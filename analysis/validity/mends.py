@@ -39,7 +39,18 @@ from tidegate.analysis.ordered.table import family_of
 from tidegate.analysis.progress.progress_sets import minimal_progressing_sets
 from tidegate.analysis.progress.propagation import Clause, propagation
 from tidegate.analysis.validity.calendar_parts import DATES, Part, calendar_windows, part_of_calendar
-from tidegate.analysis.validity.forms import Form, asking, largest, looked_up, of_rows, once, up_to_each, versions
+from tidegate.analysis.validity.forms import (
+    Form,
+    asking,
+    first_of_each,
+    largest,
+    latest_of_each,
+    looked_up,
+    of_rows,
+    once,
+    up_to_each,
+    versions,
+)
 from tidegate.analysis.validity.places import (
     Step,
     Unary,
@@ -304,10 +315,13 @@ class Mends:
             mended, name, window = self._windowed(node, core)
             keys = f"group by a window as well: {_keys(groups[0])}" if groups else "keep a window: select(..., "
             instants = self._together(core)
+            first = self._written(first_of_each(core, above, instants))
             texts = (
+                first,
+                self._written(latest_of_each(core, above, instants)),
                 self._written(once(core, above, instants)),
                 self._bounds_beside(mended, name, f"{keys}{name}={window})"),
-                self._written(up_to_each(core, above, instants)),
+                "" if first else self._written(up_to_each(core, above, instants)),
             )
             return "; or ".join(text for text in texts if text)
         instants = self._together(core)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -60,6 +61,10 @@ def met(of: tg.Relation, *, within: str | None = None, emission: Emission = "ear
     return tg.match(one.intersects(other) if within is None else one.overlaps(other), within=within, emission=emission)
 
 
+def by_customer(**asked: tg.AggregateExpression) -> tg.Relation:
+    return o.group_by(o.customer).agg(**asked)
+
+
 MONTHS = "months, quarters and years differ in length, and are no windows of one size"
 CALENDAR = "take windows of the calendar: windows"
 
@@ -107,6 +112,69 @@ CASES = [
         lambda: orders.group_by(orders.customer, window=tg.tumbling(orders.time, "1h")).agg(
             ids=tg.count_distinct(orders.id)
         ),
+    ),
+    *(
+        Case(
+            f"the latest order of each customer, as {name}",
+            partial(by_customer, last=last),
+            "TG202",
+            "for the latest of each, take the instant at which the next one comes: versions(by=o.customer); or look it "
+            'up at each row of another stream: asof_join(o, by="customer"); or group by a window as well: '
+            'group_by(o.customer, window=tg.tumbling(o.time, "1h")); or for what there is up to each row, take '
+            "over(by=o.customer, last=...)",
+            lambda: o.versions(by=o.customer),
+        )
+        for name, last in (
+            ("its last value", tg.last(o.amount, by=o.time)),
+            ("arg_max", tg.arg_max(o.id, o.time)),
+            ("its time", tg.max(o.time)),
+        )
+    ),
+    *(
+        Case(
+            f"the first order of each customer, as {name}",
+            partial(by_customer, first=first),
+            "TG202",
+            "take the first row of each: distinct_on(o.customer); or group by a window as well: "
+            'group_by(o.customer, window=tg.tumbling(o.time, "1h"))',
+            lambda: o.distinct_on(o.customer),
+        )
+        for name, first in (
+            ("its first value", tg.first(o.amount, by=o.time)),
+            ("arg_min", tg.arg_min(o.id, o.time)),
+            ("its time", tg.min(o.time)),
+        )
+    ),
+    Case(
+        "the latest payment of each order, of two instants and two keys",
+        lambda: (
+            o.join(p, o.id == p.id, o.time <= p.time)
+            .group_by(o.customer, o.id)
+            .agg(paid=tg.max(p.time), amount=tg.last(o.amount, by=p.time))
+        ),
+        "TG202",
+        "for the latest of each, take the instant at which the next one comes: "
+        "versions(by=(o.customer, o.id), order=p.time); or look it up at each row of another stream: "
+        'asof_join(..., by=["customer", "id"]); or group by a window as well: '
+        'group_by(o.customer, o.id, window=tg.tumbling(p.time, "1h")); or for what there is up to each row, take '
+        "over(by=(o.customer, o.id), order=p.time, paid=..., amount=...)",
+        lambda: o.join(p, o.id == p.id, o.time <= p.time).versions(by=(o.customer, o.id), order=p.time),
+    ),
+    Case(
+        "the last one by what is no time",
+        lambda: orders.group_by(orders.customer).agg(last=tg.last(orders.amount, by=orders.id)),
+        "TG202",
+        'group by a window as well: group_by(orders.customer, window=tg.tumbling(orders.time, "1h")); '
+        "or for what there is up to each row, take over(by=orders.customer, last=...)",
+        lambda: orders.over(by=orders.customer, last=tg.last(orders.amount, by=orders.id)),
+    ),
+    Case(
+        "the latest one, and how many there are",
+        lambda: orders.group_by(orders.customer).agg(last=tg.max(orders.time), n=tg.count()),
+        "TG202",
+        'group by a window as well: group_by(orders.customer, window=tg.tumbling(orders.time, "1h")); '
+        "or for what there is up to each row, take over(by=orders.customer, last=..., n=...)",
+        lambda: orders.over(by=orders.customer, last=tg.max(orders.time), n=tg.count()),
     ),
     Case(
         "a count of all",
@@ -653,6 +721,7 @@ def test_the_other_mends_of_a_hint_are_accepted_too() -> None:
         "Days": orders.group_by(
             day=orders.time.to_local("Europe/Berlin").to_date(), hour=tg.floor(orders.time, "1h")
         ).agg(n=tg.count()),
+        "LookedUp": p.asof_join(o, by="id"),
         "Pairs": o.join(p, o.id == p.id).with_(known=tg.max(o.time, p.time)),
         "Paid": o.join(p, o.id == p.id, o.time <= p.time, p.time <= o.time + "1h").select(o.id, o.time),
         "Short": times.where(loud.te <= loud.ts + "1h"),

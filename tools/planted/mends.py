@@ -104,5 +104,17 @@ GROUP = Group(
             "    if not all(any(map(_unit, _calls([term]))) for term in computed.values()):\n        return None\n",
             "",
         ),
+        bug(
+            "versions are proposed where something else is asked for, too",
+            FORMS,
+            "return group.keys if asks and all(asks) and",
+            "return group.keys if any(asks) and",
+        ),
+        bug(
+            "versions are proposed whatever the last one is by",
+            FORMS,
+            "(one.function is by_time and one.by == time)",
+            "one.function is by_time",
+        ),
     ),
 )
