@@ -9,6 +9,7 @@ from tidegate.analysis.inner_queries import owner_of, users_names
 from tidegate.analysis.ordered.table import operator_state
 from tidegate.analysis.state.bounds import Unbounded
 from tidegate.analysis.state.folding.classes import OF_PAIRS
+from tidegate.analysis.validity.mends import Mends
 from tidegate.analysis.zones.sites import partner_site
 from tidegate.analysis.zones.wording import at_most
 from tidegate.analysis.zones.zone import is_copy
@@ -17,6 +18,7 @@ from tidegate.analysis.zones.zone import is_copy
 def kept_for_ever(facts: QueryFacts) -> list[Problem]:
     """A note per occurrence of which rows are kept for ever, with a condition that would let them go."""
     query, federation = facts.query, facts.federation
+    streams = {stream.name: stream for stream in federation.occurrences}
     notes = []
     for kept in facts.occurrences:
         zone = next((zone for zone in federation.zones if kept.index not in zone.ignored), None)
@@ -44,7 +46,8 @@ def kept_for_ever(facts: QueryFacts) -> list[Problem]:
             [*kept.mends, f"where that is not meant, bound it: {bound}, or with a duration more"],
             key=lambda mend: mend == OF_PAIRS,
         )
-        hint = "; ".join(mends)
+        # A bound would contradict the rows between that such a query leaves out.
+        hint = Mends(query.node, streams).last_before() or "; ".join(mends)
         stopped = tuple(f"nor is it folded: {why}" for why in kept.not_folded or ())
         notes.append(Problem("TG224", text, partner_site(query, kept.index) or query.site, stopped, hint, query.name))
     return notes

@@ -134,7 +134,7 @@ def latest_of_each(core: Node, above: Sequence[Unary], instants: Sequence[str]) 
         return None
     options = f"{by_option(keys, core)}{order_option(instants[0], core)}".removeprefix(", ")
     relation, _, _ = written_name(keys[0], core).rpartition(".")
-    relation = relation if relation and _of_stream(keys[0], core) is not None else "..."
+    relation = relation if relation and of_stream(keys[0], core) is not None else "..."
     names = [f'"{key.rpartition(".")[2]}"' for key in keys]
     by = names[0] if len(names) == 1 else f"[{', '.join(names)}]"
     return Form(
@@ -226,28 +226,32 @@ def looked_up(node: Node) -> Form | None:
     if not isinstance(join, Join) or join.kind not in ("inner", "left"):
         return None
     left, right = join.left, join.right
-    equal = [_equal(part, join) for part in conjuncts(join.condition)]
+    equal = [equal_keys(part, join) for part in conjuncts(join.condition)]
     keys = [pair for pair in equal if pair is not None]
     sides = (left, right)
     if not keys or len(keys) < len(equal) or not all(is_row_wise(side) for side in sides):
         return None
     if any(len(side.schema.temporal) != 1 for side in sides):
         return None
+    if left.schema[left.schema.temporal[0]].type != right.schema[right.schema.temporal[0]].type:
+        return None
+    found, text = as_of(left, right, keys, "inner" if join.kind == "inner" else "left")
+    return Form(replaced(node, join, found), text)
+
+
+def as_of(
+    left: Node, right: Node, keys: Sequence[tuple[str, str]], how: Literal["left", "inner"], *, strict: bool = False
+) -> tuple[AsOf, str]:
+    """The last row before each row of the left side, and how that is written; either side has one instant."""
     (left_time,), (right_time,) = left.schema.temporal, right.schema.temporal
     left_keys, right_keys = (tuple(pair[side] for pair in keys) for side in (0, 1))
-    if left.schema[left_time].type != right.schema[right_time].type:
-        return None
-    how: Literal["left", "inner"] = "inner" if join.kind == "inner" else "left"
-    found = AsOf(left, right, left_keys, right_keys, left_time, right_time, how=how)
+    found = AsOf(left, right, left_keys, right_keys, left_time, right_time, strict=strict, how=how)
     other, dot, _ = written_name(right_keys[0], right).rpartition(".")
     short = [(one.rpartition(".")[2], its.rpartition(".")[2]) for one, its in keys]
     by = [f'"{one}"' if one == its else f'("{one}", "{its}")' for one, its in short]
     listed = f"[{', '.join(by)}]" if len(by) > 1 or by[0].startswith("(") else by[0]
-    inner = ', how="inner"' if how == "inner" else ""
-    return Form(
-        replaced(node, join, found),
-        f"look up the last one before each row: asof_join({other if dot else '...'}, by={listed}{inner})",
-    )
+    options = (", strict=True" if strict else "") + (', how="inner"' if how == "inner" else "")
+    return found, f"look up the last one before each row: asof_join({other if dot else '...'}, by={listed}{options})"
 
 
 # Parts of a shape -----------------------------------------------------------------------------------------------------
@@ -269,13 +273,13 @@ def _pair(part: Term, join: Join) -> _Pair | None:
                 one, other, op = other, one, _MIRRORED.get(op, op)
             if one not in join.left.schema or other not in join.right.schema:
                 return None
-            first, second = _of_stream(one, join.left), _of_stream(other, join.right)
+            first, second = of_stream(one, join.left), of_stream(other, join.right)
             return _Pair(one, op) if first is not None and first == second else None
         case _:
             return None
 
 
-def _equal(part: Term, join: Join) -> tuple[str, str] | None:
+def equal_keys(part: Term, join: Join) -> tuple[str, str] | None:
     """The attributes of both sides that a condition says to be equal, and that are no instants."""
     match part:
         case Call("eq", (Attr(one), Attr(other))):
@@ -289,7 +293,7 @@ def _equal(part: Term, join: Join) -> tuple[str, str] | None:
             return None
 
 
-def _of_stream(name: str, node: Node) -> tuple[StreamDef, str] | None:
+def of_stream(name: str, node: Node) -> tuple[StreamDef, str] | None:
     """The stream of which a side has all rows, and what the stream calls an attribute of it."""
     while isinstance(node, Rename):
         name = {new: old for old, new in node.pairs}.get(name, name)

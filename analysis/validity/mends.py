@@ -51,6 +51,7 @@ from tidegate.analysis.validity.forms import (
     up_to_each,
     versions,
 )
+from tidegate.analysis.validity.last_before import last_before
 from tidegate.analysis.validity.places import (
     Step,
     Unary,
@@ -294,6 +295,11 @@ class Mends:
                         return f"group by when a row is known: {key}"
             above.append(step)
         return ""
+
+    # Rows that are kept for ever --------------------------------------------------------------------------------------
+    def last_before(self) -> str:
+        """How the last row before each row is looked up; empty where the query does not ask for it in another form."""
+        return self._written(last_before(self.node))
 
     # Results without instants -----------------------------------------------------------------------------------------
     def instant(self) -> str:

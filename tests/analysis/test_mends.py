@@ -734,6 +734,78 @@ def test_the_other_mends_of_a_hint_are_accepted_too() -> None:
         assert tg.program(Met=met(declared), Within=met(declared, within="1d")).check() == []
 
 
+steps_before, steps_between, marks_between = steps.as_("before"), steps.as_("between"), marks.as_("between")
+RUN = {
+    "Steps": [(1, 1), (1, 4), (2, 5), (1, 6), (2, 9)],
+    "Marks": [(1, 0), (1, 3), (1, 4), (2, 4), (3, 5), (2, 9)],
+}
+
+
+def results(asked: tg.Relation, *names: str) -> list[tuple[object, ...]]:
+    program = tg.program(Asked=asked)
+    rows = program.run({stream.name: RUN[stream.name] for stream in program.definition.inputs}).rows("Asked")
+    return sorted(tuple(row[name] for name in names) for row in rows)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_last_row_before_written_as_pairs_without_one_between_is_an_as_of_join(strict: bool) -> None:
+    """A bound would contradict the rows between."""
+    before, until = (m.u < s.t, marks_between.u < s.t) if strict else (s.t >= m.u, s.t >= marks_between.u)
+    between = marks_between.k == s.k, m.u < marks_between.u, until
+    option = ", strict=True" if strict else ""
+    mended = s.asof_join(m, by="k", strict=strict, how="inner")
+    for joined in (s.join(m, s.k == m.k, before), s.join(m, s.k == m.k).where(before)):
+        asked = joined.anti_join(marks_between, *between)
+        notes = tg.program(Asked=asked).notes()
+        assert {note.hint for note in notes} == {
+            f'look up the last one before each row: asof_join(m, by="k"{option}, how="inner")'
+        }
+        assert results(asked, "s.k", "t", "u") == results(mended, "s.k", "t", "u")
+    assert tg.program(Asked=mended).notes() == []
+
+
+def test_the_row_before_written_as_pairs_without_one_between_is_a_lag() -> None:
+    pairs = s.join(steps_before, steps_before.k == s.k, steps_before.t < s.t)
+    asked = pairs.anti_join(
+        steps_between, steps_between.k == s.k, steps_before.t < steps_between.t, steps_between.t < s.t
+    ).select(s.k, s.t, was=steps_before.t)
+    notes = tg.program(Asked=asked).notes()
+    assert {note.hint for note in notes} == {"take the row before: over(by=s.k, before=tg.lag(...))"}
+    mended = s.over(by=s.k, was=tg.lag(s.t)).where(lambda r: r.was.is_not_null())
+    assert results(asked, "k", "t", "was") == results(mended, "k", "t", "was")
+    assert tg.program(Asked=mended).notes() == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda: s.join(m, s.k == m.k, m.u <= s.t).anti_join(
+            marks_between, marks_between.k == m.k, m.u < marks_between.u, marks_between.u < s.t
+        ),
+        lambda: s.join(m, s.k == m.k, m.u <= s.t).anti_join(
+            marks_between, marks_between.k == m.k, m.u < marks_between.u, marks_between.u <= s.t, m.u > 3
+        ),
+        lambda: s.join(m, s.k == m.k, m.u <= s.t).anti_join(
+            marks_between, m.u < marks_between.u, marks_between.u <= s.t
+        ),
+        lambda: s.join(m, s.k == m.k, m.u <= s.t).anti_join(
+            marks_between.where(marks_between.k > 3),
+            marks_between.k == m.k,
+            m.u < marks_between.u,
+            marks_between.u <= s.t,
+        ),
+        lambda: s.join(m, s.k == m.k, m.u <= s.t).anti_join(
+            steps_between, steps_between.k == m.k, m.u < steps_between.t, steps_between.t <= s.t
+        ),
+    ],
+    ids=["from before its instant on", "some pairs", "of any key", "of some rows", "another stream"],
+)
+def test_other_rows_between_are_no_as_of_join(asked: Callable[[], tg.Relation]) -> None:
+    notes = tg.program(Asked=asked()).notes()
+    assert notes != []
+    assert all("asof_join(m" not in note.hint for note in notes)
+
+
 def test_bounds_of_several_streams_are_told_with_the_stream_that_each_is_of() -> None:
     """Both together make the query valid, and neither does alone."""
     asked = o.anti_join(p, p.id == o.id).anti_join(f, f.id == o.id)

@@ -6,6 +6,7 @@ from tools.planted.bugs import Group, bug
 
 MENDS = "analysis/validity/mends.py"
 FORMS = "analysis/validity/forms.py"
+BEFORE = "analysis/validity/last_before.py"
 CALENDAR = "analysis/validity/calendar_parts.py"
 
 GROUP = Group(
@@ -115,6 +116,25 @@ GROUP = Group(
             FORMS,
             "(one.function is by_time and one.by == time)",
             "one.function is by_time",
+        ),
+        bug(
+            "the last row before is looked up whatever lies between",
+            BEFORE,
+            "    if not _says_between(anti, join, keys, {_Order(before, between, True), _Order(between, at, strict)}):\n"
+            "        return None\n",
+            "",
+        ),
+        bug(
+            "the last row before is looked up of the rows of any key",
+            BEFORE,
+            "return told == orders and equal == {*_others(keys)}",
+            "return told == orders",
+        ),
+        bug(
+            "the last row before may be at the instant itself",
+            BEFORE,
+            'as_of(join.left, join.right, keys, "inner", strict=strict)',
+            'as_of(join.left, join.right, keys, "inner")',
         ),
     ),
 )
