@@ -272,6 +272,7 @@ OTHERS = {
     "eval.aggregates.pairs._HALF": "a part of a number",
     "ordered.windows.lifting._NONE": "an instant before all others",
     "ordered.windows.panes.ENDLESS": "panes of a block that never ends",
+    "ordered.windows.panes._YEAR": "days of a year",
     "kernels.over.running._LOW": "a part of a number",
     "kernels.partitions.rows.NEVER": "an instant",
     "ordered.asof.candidates._NONE": "no row",

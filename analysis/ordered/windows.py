@@ -180,6 +180,8 @@ def _completion(window: TimedWindow) -> tuple[Formula, ...]:
 def _longest(window: TimedWindow) -> int:
     """How long a window is at most."""
     match window:
+        case CalendarWindow(unit=unit, size=size, zone=None):
+            return size * LONGEST_DAYS[unit]
         case CalendarWindow(unit=unit, size=size):
             # Between two instants the clocks of a zone are set by less than two days.
             return size * LONGEST_DAYS[unit] * DAY + 2 * DAY

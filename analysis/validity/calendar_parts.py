@@ -81,7 +81,8 @@ def calendar_windows(core: Node, above: Sequence[Unary], instants: Sequence[str]
     computed = _computed_keys(together)
     calls = _calls(computed.values())
     units, zones = {_unit(call) for call in calls} - {None}, {_zone(call) for call in calls} - {None}
-    if len(instants) != 1 or core.schema[instants[0]].type.kind is not Kind.TIMESTAMP or len(zones) > 1:
+    kind = core.schema[instants[0]].type.kind if len(instants) == 1 else None
+    if kind not in (Kind.TIMESTAMP, Kind.DATE) or len(zones) > 1:
         return None
     if any(attributes_of(term) != {instants[0]} for term in computed.values()) or any(map(_is_finer, calls)):
         return None
@@ -97,7 +98,8 @@ def calendar_windows(core: Node, above: Sequence[Unary], instants: Sequence[str]
     if unit is None or len(keys) < len(found) or not read <= {*core.schema} or taken & {START, END}:
         return None
     zone = next(iter(zones), None) or _UTC
-    node = Windows(core, keys, instants[0], CalendarWindow(unit, 1, zone), aggregates)
+    window = CalendarWindow(unit, 1, None if kind is Kind.DATE else zone)
+    node = Windows(core, keys, instants[0], window, aggregates)
     bounds = f'tg.calendar("{unit}"' + (")" if zone == _UTC else f', zone="{zone}")')
     options = f"{bounds}{by_option(keys, core)}{order_option(instants[0], core)}"
     yields = ", ".join(f"{aggregate.name.partition('#')[0]}=..." for aggregate in aggregates)

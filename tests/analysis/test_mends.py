@@ -286,9 +286,9 @@ CASES = [
         "by the month of days as instants",
         lambda: deliveries.group_by(month=deliveries.day.truncate("month")).agg(n=tg.count()),
         "TG202",
-        f"{MONTHS}; group by the day as well, and combine the days where results are read: "
-        "group_by(month=..., day_2=deliveries.day); or join a stream of their starts and ends",
-        lambda: deliveries.group_by(month=deliveries.day.truncate("month"), day_2=deliveries.day).agg(n=tg.count()),
+        f'{CALENDAR}(tg.calendar("month")).agg(n=...); or group by the day as well, and combine the days where results '
+        "are read: group_by(month=..., day_2=deliveries.day)",
+        lambda: deliveries.windows(tg.calendar("month")).agg(n=tg.count()),
     ),
     Case(
         "by the day of a time zone",
@@ -718,6 +718,7 @@ def test_the_other_mends_of_a_hint_are_accepted_too() -> None:
         "Months": orders.group_by(month=orders.time.truncate("month"), day=tg.floor(orders.time, "1d")).agg(
             n=tg.count()
         ),
+        "Dates": deliveries.group_by(month=deliveries.day.truncate("month"), day_2=deliveries.day).agg(n=tg.count()),
         "Days": orders.group_by(
             day=orders.time.to_local("Europe/Berlin").to_date(), hour=tg.floor(orders.time, "1h")
         ).agg(n=tg.count()),

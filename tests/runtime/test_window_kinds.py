@@ -515,6 +515,19 @@ def test_units_between_instants_that_are_far_apart_are_not_looked_up(
     assert found.tolist() == [first_from(unit, "Europe/Berlin", int(instant)) for instant in instants]
 
 
+def test_dates_that_are_far_apart_are_not_looked_up_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up = list[int]()
+
+    def beginning_of(unit: Unit, zone: str | None, number: int) -> int:
+        looked_up.append(number)
+        return beginning(unit, zone, number)
+
+    monkeypatch.setattr(panes, "beginning", beginning_of)
+    days = np.array([20_500, 20_501, 2_932_000])
+    assert panes.CalendarPanes("day", None).of(days, np.zeros_like(days)).tolist() == [20_501, 20_502, 2_932_001]
+    assert len(looked_up) < 20
+
+
 @pytest.mark.parametrize("unit", ["day", "week", "month", "quarter", "year"])
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_units_of_the_calendar_whatever_the_batching(size: int, unit: Unit) -> None:
@@ -546,6 +559,78 @@ def test_units_of_the_calendar_whatever_the_batching(size: int, unit: Unit) -> N
     assert told == expected
 
 
+D = tg.stream("D", "k string, day date", progress="day")
+
+
+def unit_of(unit: Unit, day: dt.date) -> tuple[int, int]:
+    """The unit that a day is in, by Python's own calendar."""
+    match unit:
+        case "day":
+            return (day.toordinal(), 0)
+        case "week":
+            return day.isocalendar()[:2]
+        case "month":
+            return (day.year, day.month)
+        case "quarter":
+            return (day.year, (day.month - 1) // 3)
+        case "year":
+            return (day.year, 0)
+
+
+@pytest.mark.parametrize("unit", ["day", "week", "month", "quarter", "year"])
+def test_dates_in_units_of_the_calendar_whatever_the_batching(unit: Unit) -> None:
+    """A window of dates ends with its last day, and begins with the day after its start."""
+    rng = random.Random(unit)
+    first = dt.date(2019, 12, 1)
+    edges = [dt.date(2019, 12, 31), dt.date(2020, 1, 1), dt.date(2020, 2, 29), dt.date(2020, 3, 1)]
+    days = sorted([*edges, *(first + dt.timedelta(days=rng.randrange(500)) for _ in range(60))])
+    expected: dict[tuple[int, int], list[dt.date]] = {}
+    for day in days:
+        expected.setdefault(unit_of(unit, day), []).append(day)
+    with tg.program(R=D.windows(tg.calendar(unit), by="k").agg(n=tg.count())).session() as session:
+        for at in range(0, len(days), 7):
+            some = days[at : at + 7]
+            session.push("D", [("a", day) for day in rng.sample(some, len(some))])
+            session.advance("D", some[-1] - dt.timedelta(days=1))
+            session.step()
+        session.finish()
+        session.step()
+        told = sorted((row["start"], row["end"], row["n"]) for row in session.results("R"))
+    assert [n for _, _, n in told] == [len(inside) for inside in expected.values()]
+    for (start, end, _), (its, inside) in zip(told, expected.items(), strict=True):
+        assert start < inside[0] <= inside[-1] <= end
+        within, after = start + dt.timedelta(days=1), end + dt.timedelta(days=1)
+        assert unit_of(unit, within) == its == unit_of(unit, end)
+        assert its not in (unit_of(unit, start), unit_of(unit, after))
+
+
+def test_the_last_months_of_dates_also_those_without_rows() -> None:
+    asked = D.windows(tg.calendar("month", size=2, empty=True), by="k").agg(n=tg.count())
+    days = [dt.date(2026, 1, 31), dt.date(2026, 2, 1), dt.date(2026, 6, 30)]
+    rows = tg.program(R=asked).run({"D": [("a", day) for day in days]}).rows("R")
+    assert sorted((row["start"], row["end"], row["n"], row["complete"]) for row in rows) == [
+        (dt.date(2025, 11, 30), dt.date(2026, 1, 31), 1, dt.date(2026, 1, 31)),
+        (dt.date(2025, 12, 31), dt.date(2026, 2, 28), 2, dt.date(2026, 2, 28)),
+        (dt.date(2026, 1, 31), dt.date(2026, 3, 31), 1, dt.date(2026, 3, 31)),
+        (dt.date(2026, 2, 28), dt.date(2026, 4, 30), 0, dt.date(2026, 6, 30)),
+        (dt.date(2026, 3, 31), dt.date(2026, 5, 31), 0, dt.date(2026, 6, 30)),
+        (dt.date(2026, 4, 30), dt.date(2026, 6, 30), 1, dt.date(2026, 6, 30)),
+        (dt.date(2026, 5, 31), dt.date(2026, 7, 31), 1, dt.date(2026, 7, 31)),
+    ]
+
+
+def test_a_start_of_dates_is_final_when_the_longest_month_is_over() -> None:
+    months = D.windows(tg.calendar("month"), by="k").agg(n=tg.count()).drop("end")
+    with tg.program(R=months).session() as session:
+        for day in (dt.date(2025, 12, 1) + dt.timedelta(days=n) for n in range(90)):
+            session.push("D", [("a", day)])
+            session.advance("D", day)
+            session.step()
+            reached = dt.date(1970, 1, 1) + dt.timedelta(days=session.progress["R"]["start"])
+            assert all(row["start"] <= reached for row in session.results("R"))
+            assert day - reached <= dt.timedelta(days=32)
+
+
 def test_a_start_is_final_when_the_longest_day_is_over() -> None:
     """A query without the end progresses on the start, and a day of Berlin may have 25 hours."""
     days = T.windows(tg.calendar("day", zone="Europe/Berlin"), by="k").agg(n=tg.count()).drop("end")
@@ -574,7 +659,14 @@ def test_a_start_is_final_when_the_longest_day_is_over() -> None:
             lambda: UNTYPED.calendar("day", zone="Europe/Berln"),
             "TG160 .Europe/Berln. is no time zone(?s:.*)Europe/Berlin",
         ),
-        (lambda: windows(tg.calendar("day"), n=tg.count()), "TG160 a calendar has instants, and bigint is none"),
+        (
+            lambda: windows(tg.calendar("day"), n=tg.count()),
+            "TG160 a calendar has instants and dates, and bigint is neither",
+        ),
+        (
+            lambda: D.windows(tg.calendar("day", zone="Europe/Berlin")),
+            "TG160 dates are of no time zone: zone='Europe/Berlin'(?s:.*)leave zone= out",
+        ),
         (lambda: UNTYPED.calendar("day", size=0), "TG160 size=0 is no positive whole number"),
         (lambda: UNTYPED.rows("5m"), "TG160 size='5m' is no positive whole number"),
         (lambda: UNTYPED.calendar("day", empty=1), "TG114 empty=1 says neither yes nor no"),

@@ -368,14 +368,14 @@ GROUP = Group(
         bug(
             "units of the calendar are looked up however far apart",
             PANES,
-            "    if high - low <= _YEAR:\n",
+            "    if high - low <= year:\n",
             "    if True:\n",
         ),
         bug(
             "an instant after a year without any is in the units before",
             PANES,
-            "np.flatnonzero(np.diff(instants) > _YEAR) + 1)",
-            "np.flatnonzero(np.diff(instants) > _YEAR))",
+            "np.flatnonzero(np.diff(instants) > year) + 1)",
+            "np.flatnonzero(np.diff(instants) > year))",
         ),
         bug(
             "windows from an instant on are reported for ever",
@@ -670,6 +670,18 @@ GROUP = Group(
             BOUNDS,
             "if whole > MOST_WINDOWS * step:",
             "if whole >= MOST_WINDOWS * step:",
+        ),
+        bug(
+            "the first of a month belongs to the month before, as midnight does",
+            CALENDAR,
+            "return _first_day(unit, number) - 1",
+            "return _first_day(unit, number)",
+        ),
+        bug(
+            "dates are parted where a year of microseconds is between them",
+            PANES,
+            "year = _YEAR if self.zone is None else _YEAR * DAY",
+            "year = _YEAR * DAY",
         ),
     ),
 )

@@ -150,8 +150,9 @@ def calendar(unit: Unit, *, zone: str = "UTC", size: int = 1, empty: bool = Fals
     so many of them, at the end of each.
 
     A week begins on Monday. As with `tg.hopping`, a window has its end and not its start: midnight belongs to the day
-    before. `empty=True` also reports windows without rows, as there. `QueryError` TG160 for another unit, a zone that
-    is not known, and rows whose instants are no timestamps.
+    before. Of dates, which are of no zone, the end is the last day of a window, and the start the day before the first.
+    `empty=True` also reports windows without rows, as there. `QueryError` TG160 for another unit, a zone that is not
+    known, and rows whose instants are whole numbers.
 
     Examples:
         >>> monthly = orders.windows(tg.calendar("month", zone="Europe/Berlin"), by="customer")
@@ -165,11 +166,15 @@ def calendar(unit: Unit, *, zone: str = "UTC", size: int = 1, empty: bool = Fals
         many, shows_empty = _whole("size", size), flag("empty", empty, WITHOUT_ROWS)
 
         def build(type_: DataType) -> Window:
+            if type_.kind is Kind.DATE:
+                if zone != "UTC":
+                    raise QueryError("TG160", f"dates are of no time zone: zone={zone!r}", hint="leave zone= out")
+                return CalendarWindow(unit, many, None, shows_empty)
             if type_.kind is not Kind.TIMESTAMP:
                 raise QueryError(
                     "TG160",
-                    f"a calendar has instants, and {type_} is none",
-                    hint="windows over whole numbers and dates are tg.hopping(7, every=7)",
+                    f"a calendar has instants and dates, and {type_} is neither",
+                    hint="windows over whole numbers are tg.hopping(7, every=7)",
                 )
             return CalendarWindow(unit, many, zone, shows_empty)
 

@@ -1,4 +1,4 @@
-"""Units of the calendar of a time zone, by number: where they begin, and how long they last at most."""
+"""Units of the calendar of a time zone, or of dates, by number: where they begin, and how long they last at most."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ _MONDAY: Final = -3
 
 
 @lru_cache(1 << 16)
-def beginning(unit: Unit, zone: str, number: int) -> int:
+def beginning(unit: Unit, zone: str | None, number: int) -> int:
     """The instant at which a unit begins, of those that are counted from that of 1970-01-01.
 
-    Where midnight is there twice, at the first; where it is not there, as the clock changes.
+    Where midnight is there twice, at the first; where it is not there, as the clock changes. Of dates, which have no
+    zone, the last day before it: a window has its end, and not its start.
     """
+    if zone is None:
+        return _first_day(unit, number) - 1
     midnight = _first_day(unit, number) * DAY
     begins = from_local(midnight, zone)
     if to_local(begins, zone) == midnight:
@@ -32,9 +35,9 @@ def beginning(unit: Unit, zone: str, number: int) -> int:
     return begins - DAY + bisect_left(range(begins - DAY, begins), midnight, key=lambda at: to_local(at, zone))
 
 
-def first_from(unit: Unit, zone: str, instant: int) -> int:
+def first_from(unit: Unit, zone: str | None, instant: int) -> int:
     """The first unit that begins at an instant or after it."""
-    number = _unit_of(unit, to_local(instant, zone) // DAY)
+    number = _unit_of(unit, instant if zone is None else to_local(instant, zone) // DAY)
     while beginning(unit, zone, number) < instant:
         number += 1
     while beginning(unit, zone, number - 1) >= instant:

@@ -94,18 +94,19 @@ class CumulatingWindow:
 
 @dataclass(frozen=True, slots=True)
 class CalendarWindow:
-    """The last `size` units of the calendar of a time zone, at the end of each unit. `empty`: also those without rows,
-    between two with rows.
+    """The last `size` units of the calendar of a time zone, at the end of each unit; `zone` None: of dates, at the last
+    day of each. `empty`: also those without rows, between two with rows.
     """
 
     unit: Unit
     size: int
-    zone: str
+    zone: str | None
     empty: bool = False
 
     def text(self, instants: DataType) -> str:
         empty = ", empty ones too" if self.empty else ""
-        return f"calendar({self.size} {self.unit}{'s' if self.size > 1 else ''} in {self.zone}{empty})"
+        place = "" if self.zone is None else f" in {self.zone}"
+        return f"calendar({self.size} {self.unit}{'s' if self.size > 1 else ''}{place}{empty})"
 
 
 @dataclass(frozen=True, slots=True)

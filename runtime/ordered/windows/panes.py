@@ -24,7 +24,7 @@ from tidegate.runtime.arrays import BoolArray, Int64Array
 
 #: Panes of a block that never ends.
 ENDLESS: Final = 1 << 62
-_YEAR: Final = 366 * DAY
+_YEAR: Final = 366
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +150,13 @@ class CalendarPanes:
     """Pane n ends where unit n of a calendar begins."""
 
     unit: Unit
-    zone: str
+    zone: str | None
 
     def of(self, time: Int64Array, at: Int64Array) -> Int64Array:
         if not len(time):
             return time
-        known = [np.arange(self._first_from(low), self._first_from(high) + 1) for low, high in _stretches(time)]
+        year = _YEAR if self.zone is None else _YEAR * DAY
+        known = [np.arange(self._first_from(low), self._first_from(high) + 1) for low, high in _stretches(time, year)]
         numbers = np.concatenate(known)
         return numbers[np.searchsorted(self._ends(numbers), time)]
 
@@ -173,16 +174,16 @@ class CalendarPanes:
         return np.array([beginning(self.unit, self.zone, number) for number in panes.tolist()], dtype=np.int64)
 
 
-def _stretches(time: Int64Array) -> list[tuple[int, int]]:
+def _stretches(time: Int64Array, year: int) -> list[tuple[int, int]]:
     """The first and the last instant of each stretch of time, where more than a year without any parts two.
 
     So an instant in the year 9999 does not make all units up to it be looked up.
     """
     low, high = int(time.min()), int(time.max())
-    if high - low <= _YEAR:
+    if high - low <= year:
         return [(low, high)]
     instants = np.unique(time)
-    parts = np.split(instants, np.flatnonzero(np.diff(instants) > _YEAR) + 1)
+    parts = np.split(instants, np.flatnonzero(np.diff(instants) > year) + 1)
     return [(int(part[0]), int(part[-1])) for part in parts]
 
 
