@@ -15,10 +15,10 @@ from typing import Any, Final
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.printing.terms import value_text
-from tidegate.algebra.schema import Attribute, Schema, StreamDef
+from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.batch.executor import IngestResult, Work
-from tidegate.runtime.ingest.inputs import instant_of
+from tidegate.runtime.ingest.inputs import given_instant
 from tidegate.runtime.plan.operator_state import instants_of
 from tidegate.runtime.plan.progress import ProgressState, input_streams, reach
 from tidegate.runtime.plan.steps import OrderedStep, Plan, QueryPlan
@@ -50,8 +50,7 @@ def closing_instant(plan: Plan, value: Any) -> int:
             hint="run the queries of each timeline as a program of their own",
         )
     (type_,) = types
-    schema = Schema((Attribute("the end", type_, nullable=False, temporal=True),))
-    ticks = instant_of(value, StreamDef("the end", schema, progress=("the end",)), "the end")
+    ticks = given_instant(value, type_, "close_at")
     if not isinstance(ticks, int):
         raise QueryError(
             "TG417", f"what is open can not end at {shown(value)}", hint="give an instant after all events"

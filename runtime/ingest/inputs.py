@@ -24,7 +24,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
-from tidegate.algebra.types import MAX_INSTANT, Kind
+from tidegate.algebra.types import MAX_INSTANT, DataType, Kind
 from tidegate.runtime.connectors.parquet_files import read_parquet
 from tidegate.runtime.connectors.read_files import check_stays
 from tidegate.runtime.connectors.sources import FileFormat, Files, Source, source_given
@@ -65,10 +65,13 @@ class ProgressTicks(int):
 
 
 def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
-    """Ticks of a progress value given by a user: a datetime, a date or an integer as the attribute's type wants, or
-    ±inf.
-    """
-    kind = stream.schema[attribute].type.kind
+    """Ticks of a progress value given by a user, as the attribute's type wants it."""
+    return given_instant(value, stream.schema[attribute].type, f"{stream.name}.{attribute}")
+
+
+def given_instant(value: Any, type_: DataType, where: str) -> Extended:
+    """Ticks of an instant given by a user: a datetime, a date or an integer as the type wants, or ±inf."""
+    kind = type_.kind
     if isinstance(value, float) and value in (INF, -INF):
         return value
     if kind is Kind.TIMESTAMP and isinstance(value, dt.datetime) and value == value:  # not pandas' NaT
@@ -82,12 +85,12 @@ def instant_of(value: Any, stream: StreamDef, attribute: str) -> Extended:
         return int(value)
     if isinstance(value, str) and kind is not Kind.BIGINT:
         try:
-            return int(held_value(value, stream.schema[attribute].type) or 0)
+            return int(held_value(value, type_) or 0)
         except MalformedValue:
             pass
     raise QueryError(
         "TG403",
-        f"{stream.name}.{attribute}: {shown(value)} is no instant of type {kind.value}",
+        f"{where}: {shown(value)} is no instant of type {kind.value}",
         hint=_INSTANTS[kind],
     )
 

@@ -70,7 +70,7 @@ def test_refused_where_it_makes_no_sense() -> None:
     with program.session() as run:
         with pytest.raises(QueryError, match="TG417"):
             run.finish("R", close_at=9)
-        with pytest.raises(QueryError, match="TG403"):
+        with pytest.raises(QueryError, match=r"^TG403 close_at: 'soon' is no instant of type bigint"):
             run.finish(close_at="soon")
         with pytest.raises(QueryError, match="TG417"):
             run.finish(close_at=float("inf"))
