@@ -65,7 +65,10 @@ class Compactions:
     def close(self) -> None:
         """Compactions that were begun are given up: the next run begins them anew."""
         for going in self.going.values():
-            going.close()
+            try:
+                going.close()
+            except StateError as error:  # the file that it was writing can not be ended
+                _logger.warning("results are not compacted: %s", error)
         self.going.clear()
 
     def _count(self, directory: str) -> None:

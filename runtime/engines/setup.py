@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -154,11 +155,14 @@ class Setup:
             self.directories[name].read(some)
 
     def close(self) -> None:
-        """Give up the checkpoint, what watches directories, and compactions that were begun."""
-        self.compactions.close()
-        for directory in self.directories.values():
-            directory.close()
-        self.checkpoint.close()
+        """Give up compactions that were begun, what watches directories, and the checkpoint: each of them, whatever
+        another one raises.
+        """
+        with ExitStack() as closing:  # the last one first
+            closing.callback(self.checkpoint.close)
+            for directory in self.directories.values():
+                closing.callback(directory.close)
+            closing.callback(self.compactions.close)
 
     def newly_passed_over(self, name: str) -> list[ChangedFile]:
         """The files of a source that changed after they were read, where its `on_bad_file` passes them over, and that

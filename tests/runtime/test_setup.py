@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -14,9 +17,13 @@ import tidegate as tg
 from tidegate.runtime.connectors import directory
 from tidegate.runtime.connectors.sources import Source, parquet
 from tidegate.runtime.connectors.watch import Watch
+from tidegate.runtime.engines.compactions import Compactions
+from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.engines.embedded.file_polling import FilePolling
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.setup import prepare
 from tidegate.runtime.engines.spark.input.bounded import bounded_inputs
+from tidegate.runtime.state.checkpoint import Checkpoint
 from tidegate.runtime.state.inputs.positions import Offer
 from tidegate.runtime.state.store.local import LocalStore
 
@@ -49,6 +56,38 @@ def test_a_file_that_was_written_again_is_refused_before_others_are_read(tmp_pat
             run._setup.unread()
         with pytest.raises(tg.QueryError, match=r"TG411 S: .*0\.parquet was read with"):
             run.process()
+
+
+@pytest.mark.parametrize("part", [FilePolling, EmbeddedExecutor, Compactions, directory.Directory])
+def test_a_run_gives_up_all_that_it_has_whatever_fails(
+    part: type[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = list[type]()
+
+    def closing(one: type[Any]) -> Callable[[object], None]:
+        close = one.close
+
+        def closes(its: object) -> None:
+            close(its)
+            closed.append(one)
+            if one is part:
+                raise OSError(errno.EIO, "failed")
+
+        return closes
+
+    state, files = tmp_path / "state", tmp_path / "in"
+    write(files, 0)
+    run = session(state, files)
+    run.process()
+    parts = [FilePolling, EmbeddedExecutor, Compactions, directory.Directory, Checkpoint]
+    with monkeypatch.context() as faulty:
+        for one in parts:
+            faulty.setattr(one, "close", closing(one))
+        with pytest.raises(OSError, match="failed"):
+            run.close()
+    assert closed == parts
+    with session(state, files) as again:  # nobody has the checkpoint
+        assert again.process()[-1].counts["S"].rows_in == 0
 
 
 def test_of_files_that_changed_one_is_told_that_is_changed_still(

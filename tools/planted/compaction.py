@@ -54,8 +54,14 @@ GROUP = Group(
         bug(
             "a compaction that was begun stays beside the results of a run that ended",
             "runtime/engines/setup.py",
-            "        self.compactions.close()\n",
+            "            closing.callback(self.compactions.close)\n",
             "",
+        ),
+        bug(
+            "a compaction that fails as it is given up fails the run",
+            "runtime/engines/compactions.py",
+            "            except StateError as error:  # the file that it was writing can not be ended\n",
+            "            except KeyError as error:\n",
         ),
         bug(
             "a run leaves beside results what it merged",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import ExitStack
 from dataclasses import dataclass
 from threading import Thread, current_thread
 
@@ -132,7 +133,8 @@ class SessionBatches:
 
     def close(self) -> None:
         self.closed = True
-        self.polling.close()
-        self.runner.executor.close()
-        self.setup.close()
-        self.notices.ended(self.runner.state.counts, self.given.advances)
+        with ExitStack() as closing:  # the last one first, and each whatever another one raises
+            closing.callback(lambda: self.notices.ended(self.runner.state.counts, self.given.advances))
+            closing.callback(self.setup.close)
+            closing.callback(self.runner.executor.close)
+            closing.callback(self.polling.close)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Any, Final
@@ -289,12 +289,13 @@ class SparkRun:
             return read_summaries(row.summary for row in rows)
 
     def close(self) -> None:
-        if self.watching is not None:
-            self.watching.stop()
-        self.ahead.close()
-        self.executor.close()
-        self.setup.close()
-        self.notices.ended(self.runner.state.counts)
+        with ExitStack() as closing:  # the last one first, and each whatever another one raises
+            closing.callback(lambda: self.notices.ended(self.runner.state.counts))
+            closing.callback(self.setup.close)
+            closing.callback(self.executor.close)
+            closing.callback(self.ahead.close)
+            if self.watching is not None:
+                closing.callback(self.watching.stop)
 
 
 def _oldest_first(files: Sequence[SourceFile]) -> tuple[str, ...]:

@@ -366,6 +366,33 @@ def test_a_compaction_that_goes_on_is_given_up_at_the_end(tmp_path: Path, monkey
     assert rows(tmp_path / "out") == list(range(n + 1))
 
 
+def test_a_compaction_that_fails_as_it_is_given_up_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All is committed by then: the run ends, gives up its checkpoint, and the next one goes on."""
+
+    close = pq.ParquetWriter.close
+
+    def full(writer: pq.ParquetWriter) -> None:
+        close(writer)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tidegate.runtime.engines.compactions._SHARE", 0)
+    with opened(tmp_path, compact=True) as session:
+        for n in range(200):
+            if next_batch(session, n) and [*(tmp_path / ".out.compacted").rglob("*.tmp")]:
+                break
+        assert n < 199
+        with monkeypatch.context() as faulty:
+            faulty.setattr(pq.ParquetWriter, "close", full)
+            session.close()
+    assert "results are not compacted: TG509" in caplog.text
+    assert parts(tmp_path / ".out.compacted") == []
+    with opened(tmp_path, compact=True) as session:
+        batches(session, n + 1, 20)
+    assert rows(tmp_path / "out") == list(range(n + 21))
+
+
 def test_a_compaction_keeps_up_with_what_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever time batches take: it merges three times as many rows after each as the batch brought."""
     monkeypatch.setattr("tidegate.runtime.engines.compactions._SHARE", 0)
