@@ -8,7 +8,7 @@ from typing import Final
 
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.evaluation import evaluator, key_of
-from tidegate.algebra.functions.aggregates import Aggregate, Form, require_of_events
+from tidegate.algebra.functions.aggregates import Aggregate, require_of_events
 from tidegate.algebra.nodes import (
     Aggregation,
     Node,
@@ -19,7 +19,7 @@ from tidegate.algebra.nodes import (
     check_condition,
     require_attribute,
 )
-from tidegate.algebra.ordered.events import in_order, instant_of, partitions
+from tidegate.algebra.ordered.events import first_or_last, in_order, instant_of, partitions
 from tidegate.algebra.printing.plans import aggregate_text, ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
@@ -231,7 +231,5 @@ def aggregate_values(node: Derive, events: list[Row], aggregation: Aggregation) 
         if not node.orders(aggregate):
             values.append(aggregation(aggregate, events, schema))
             continue
-        alone = (aggregation(aggregate, [event], schema) for event in events)
-        known = [value for value in alone if value is not None]
-        values.append(None if not known else known[0] if aggregate.entry.form is Form.EARLIEST else known[-1])
+        values.append(first_or_last(aggregate, events, schema, aggregation))
     return values

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cmp_to_key
 
 from tidegate.algebra.evaluation import EvaluationError, key_of
-from tidegate.algebra.nodes import Reading, Row
+from tidegate.algebra.functions.aggregates import Aggregate, Form
+from tidegate.algebra.nodes import Aggregation, Reading, Row
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Value
@@ -44,6 +45,13 @@ def tied(at: Value, type_: DataType) -> EvaluationError:
         f"two events of one partition at {value_text(at, type_)}: nothing says which comes first",
         hint='name an attribute that orders them: tie="sequence" in partition_by(...), over(...) or sequences(...)',
     )
+
+
+def first_or_last(aggregate: Aggregate, rows: Iterable[Row], schema: Schema, aggregation: Aggregation) -> Value:
+    """A first or last value in the order of rows: that of the first or last of them that has one."""
+    alone = (aggregation(aggregate, [row], schema) for row in rows)
+    known = [value for value in alone if value is not None]
+    return None if not known else known[0] if aggregate.entry.form is Form.EARLIEST else known[-1]
 
 
 def key_text(schema: Schema, keys: Sequence[str], key: Row) -> str:

@@ -19,7 +19,7 @@ from tidegate.algebra.nodes import (
     aggregate_attribute,
     require_attribute,
 )
-from tidegate.algebra.ordered.events import in_order, instant_of, partitions
+from tidegate.algebra.ordered.events import first_or_last, in_order, instant_of, partitions
 from tidegate.algebra.printing.plans import aggregate_text, ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
@@ -485,6 +485,4 @@ class _Partition:
         events = [self.event(place, aggregate.terms) for place in places]
         if not self.node.goes_by_order(aggregate):
             return self.aggregation(aggregate, events, self.known)
-        alone = (self.aggregation(aggregate, [event], self.known) for event in events)
-        known = [value for value in alone if value is not None]
-        return None if not known else known[0] if aggregate.entry.form is Form.EARLIEST else known[-1]
+        return first_or_last(aggregate, events, self.known, self.aggregation)

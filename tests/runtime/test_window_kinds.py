@@ -46,7 +46,7 @@ def program() -> tg.Program:
         EmptyGrowing=windows(tg.cumulating(12, every=4, empty=True), n=tg.count(), last=tg.last(S.v, by=S.t)),
         Gaps=empty.where(empty.n == 0).select("k", "end", "complete"),
         Rows=counted(6, 2, n=tg.count(), total=tg.sum(S.v), mean=tg.avg(S.x)),
-        Fives=counted(5, 5, first=tg.first(S.v, by=S.s), most=tg.max(S.x)),
+        Fives=counted(5, 5, first=tg.first(S.v, by=S.s), most=tg.max(S.x), last=tg.last(S.v, by=S.t)),
         First=windows(tg.hopping(12, every=4, align="first"), n=tg.count(), mean=tg.avg(S.x)),
         FirstSteps=windows(tg.hopping(5, every=5, align="first", empty=True), n=tg.count(), most=tg.max(S.v)),
         Since=windows(tg.landmark(10, every=8), n=tg.count(), total=tg.sum(S.x)),
@@ -58,7 +58,7 @@ def program() -> tg.Program:
         EmptyGaps=windows(tg.hopping(3, every=7, offset=2, empty=True), n=tg.count(), total=tg.sum(S.v)),
         EmptyPoints=windows(tg.hopping(2, every=4, empty=True), n=tg.count(), last=tg.last(S.v, by=S.t)),
         EmptyFirst=windows(tg.hopping(2, every=3, align="first", empty=True), n=tg.count(), most=tg.max(S.x)),
-        OddRows=counted(5, 3, n=tg.count(), total=tg.sum(S.v)),
+        OddRows=counted(5, 3, n=tg.count(), total=tg.sum(S.v), first=tg.first(S.x, by=S.t)),
         OddFives=counted(2, 5, n=tg.count(), first=tg.first(S.v, by=S.s)),
         FirstRows=counted(5, 3, align="first", n=tg.count(), total=tg.sum(S.v)),
         FirstPairs=counted(2, 3, align="first", n=tg.count(), most=tg.max(S.x)),
@@ -303,6 +303,20 @@ def test_rows_that_are_counted_need_an_order() -> None:
     assert run(told, at(1, 2, 3, 4)) == [("a", 1, 2, 2), ("a", 3, 4, 2)]
     with pytest.raises(tg.TidegateError, match="TG304 two events of one partition at 2"):
         tg.program(R=told).run({"S": tg.source(at(1, 2, 2), ties="fail")})
+
+
+def test_the_tie_orders_first_and_last_values_by_time() -> None:
+    """As it does in `over`, and whether partial results are kept or rows."""
+    told: dict[str, Any] = {"first": tg.first(S.v, by=S.t), "last": tg.last(S.v, by=S.t)}
+    rows: list[Event] = [("a", 3, None, None, 0), *(("a", 2, v, None, s) for v, s in ((7, 3), (3, 2), (9, 1)))]
+    assert run(counted(4, 4, **told), rows) == [("a", 2, 3, 9, 7)]
+    assert run(counted(4, 4, **told, middle=tg.median(S.v)), rows) == [("a", 2, 3, 9, 7, 7.0)]
+    pairs = counted(2, 1, **told)
+    over = S.over(by="k", order="t", tie="s", rows=(1, 0), **told)
+    numbered = over.over(by="k", order="t", tie="s", n=tg.row_number())
+    wanted = numbered.where(numbered.n > 1).select("k", "t", "first", "last")
+    assert run(pairs.select("k", "end", "first", "last"), events(3)) == run(wanted, events(3))
+    assert "last = last(v, by=(t, s))" in str(tg.program(R=pairs).explain())
 
 
 def test_windows_from_an_instant_on() -> None:

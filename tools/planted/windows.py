@@ -10,6 +10,7 @@ PARTIAL = "runtime/ordered/windows/partial_panes.py"
 HOPPING = "runtime/ordered/windows/hopping.py"
 PHASES = "runtime/ordered/windows/phases.py"
 LIFTING = "runtime/ordered/windows/lifting.py"
+LAYOUT = "runtime/ordered/windows/layout.py"
 QUEUES = "runtime/ordered/windows/queues.py"
 PAIRS = "runtime/eval/aggregates/pairs.py"
 ORDER_KEYS = "runtime/eval/aggregates/order_keys.py"
@@ -66,6 +67,24 @@ GROUP = Group(
             SESSIONS,
             "        look[sessions.get_column(PARTITION).to_numpy()] = self.ends(sessions)\n",
             "",
+        ),
+        bug(
+            "partial results know no tie of first and last values",
+            LAYOUT,
+            "replace(aggregate, by=Attr(PLACE)) if",
+            "aggregate if",
+        ),
+        bug(
+            "rows in windows know no tie of first and last values",
+            ROWS,
+            "by_place = self.node.goes_by_order(aggregate)",
+            "by_place = False",
+        ),
+        bug(
+            "what goes by the tie in windows is named as what does not",
+            NODE,
+            "{aggregate_text(aggregate, self.tie if self.goes_by_order(aggregate) else None)}",
+            "{aggregate_text(aggregate)}",
         ),
         bug(
             "a window is computed again",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.functions.aggregates import Aggregate
+from tidegate.algebra.functions.aggregates import Aggregate, Form
 from tidegate.algebra.nodes import (
     Aggregation,
     Node,
@@ -17,12 +17,12 @@ from tidegate.algebra.nodes import (
     aggregate_attribute,
     require_attribute,
 )
-from tidegate.algebra.ordered.events import in_order, instant_of, partitions
+from tidegate.algebra.ordered.events import first_or_last, in_order, instant_of, partitions
 from tidegate.algebra.ordered.windows.kinds import CountWindow, LandmarkWindow, OpenedWindow, Window, shows_empty
 from tidegate.algebra.ordered.windows.meaning import windows_in
 from tidegate.algebra.printing.plans import aggregate_text
 from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.terms import Term, attributes_of
+from tidegate.algebra.terms import Attr, Term, attributes_of
 from tidegate.algebra.types import DataType, Kind
 
 #: The attributes of a window's bounds, and when it is known which rows it has, where that may be later than its end.
@@ -36,8 +36,8 @@ class Windows(OrderedNode):
     """The windows of each partition that hold a row, with aggregates of their rows.
 
     A window is complete at its end. Rows of one instant are peers: nothing depends on which comes first, unless rows
-    are counted. With windows without rows there is `complete`: such a window is complete when the next row comes
-    that is in one.
+    are counted. Then `tie` orders them, and first and last values by time go by it, too. With windows without rows
+    there is `complete`: such a window is complete when the next row comes that is in one.
     """
 
     input: Node
@@ -75,6 +75,11 @@ class Windows(OrderedNode):
     def keeps_rows(self) -> bool:
         """Whether an aggregate needs every value of a window: the rows of open ones are kept then."""
         return not all(aggregate.entry.merges for aggregate in self.aggregates)
+
+    def goes_by_order(self, aggregate: Aggregate) -> bool:
+        """Whether the aggregate is the first or last value in the order of rows, which `tie` says, too."""
+        is_end = aggregate.entry.form in (Form.EARLIEST, Form.LATEST)
+        return self.tie is not None and is_end and aggregate.by == Attr(self.time)
 
     @property
     def produces(self) -> str:
@@ -121,7 +126,12 @@ class Windows(OrderedNode):
             opened = [self._opened(row) for row in members] if self._marks else []
             for window in windows_in(self.window, [instant_of(row[place]) for row in members], opened):
                 inside = [members[at] for at in window.rows]
-                values = tuple(aggregation(aggregate, inside, schema) for aggregate in self.aggregates)
+                values = tuple(
+                    first_or_last(aggregate, inside, schema, aggregation)
+                    if self.goes_by_order(aggregate)
+                    else aggregation(aggregate, inside, schema)
+                    for aggregate in self.aggregates
+                )
                 complete = (window.complete,) if shows_empty(self.window) else ()
                 results.append((*key, window.start, window.end, *values, *complete))
         return results
@@ -133,7 +143,10 @@ class Windows(OrderedNode):
 
     def text(self, inputs: Sequence[str]) -> str:
         instants = self.input.schema[self.time].type
-        computed = ", ".join(f"{aggregate.name} = {aggregate_text(aggregate)}" for aggregate in self.aggregates)
+        computed = ", ".join(
+            f"{aggregate.name} = {aggregate_text(aggregate, self.tie if self.goes_by_order(aggregate) else None)}"
+            for aggregate in self.aggregates
+        )
         keys = ", ".join(self.keys) or "()"
         window = self.window.text(instants)
         order = self.time if self.tie is None else f"{self.time}, {self.tie}"

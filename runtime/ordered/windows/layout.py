@@ -31,13 +31,14 @@ from tidegate.runtime.plan.aggregate_states import states
 PANE: Final = "pane"
 ROWS: Final = "rows"
 SINCE: Final = "since"
-#: The first instant among new rows of a pane, and the bounds of windows that rows bound. No attribute of a user has
-#: such a name, nor one of the keys of the grouping.
+#: The first instant among new rows of a pane, the bounds of windows that rows bound, and of a row its partition, its
+#: pane and, where rows are counted, its place. No attribute of a user has such a name.
 FIRST: Final = "\0first"
 FIRST_ROW: Final = "\0start"
 LAST_ROW: Final = "\0end"
 OF: Final = "\0of"
 NUMBER: Final = "\0window"
+PLACE: Final = "\0place"
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,15 @@ class PaneLayout:
     def group(self) -> Group:
         """The grouping of rows by partition and pane, with the bounds of windows that rows bound."""
         schema, time = self.node.input.schema, Attr(self.node.time)
-        keys = (Attribute(name, BIGINT, nullable=False) for name in (OF, NUMBER))
-        rows = StreamDef("rows", Schema((*schema.attributes, *keys)), static=True)
+        numbers = (Attribute(name, BIGINT, nullable=False) for name in (OF, NUMBER, PLACE))
+        rows = StreamDef("rows", Schema((*schema.attributes, *numbers)), static=True)
+        aggregates = (
+            replace(aggregate, by=Attr(PLACE)) if self.node.goes_by_order(aggregate) else aggregate
+            for aggregate in self.node.aggregates
+        )
         bounds = (Aggregate(FIRST_ROW, Function.MIN, time), Aggregate(LAST_ROW, Function.MAX, time))
         counted = isinstance(self.window, CountWindow)
-        return Group(Scan(rows), (OF, NUMBER), (*self.node.aggregates, *(bounds if counted else ())))
+        return Group(Scan(rows), (OF, NUMBER), (*aggregates, *(bounds if counted else ())))
 
     @cached_property
     def lifting(self) -> Group:

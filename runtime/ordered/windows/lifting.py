@@ -18,7 +18,7 @@ from tidegate.runtime.kernels.partitions.panes import ascend, places
 from tidegate.runtime.ordered.new_events import by_partition, order_of, require_order
 from tidegate.runtime.ordered.partition_store import ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
-from tidegate.runtime.ordered.windows.layout import FIRST, NUMBER, OF, PANE, ROWS, SINCE, PaneLayout
+from tidegate.runtime.ordered.windows.layout import FIRST, NUMBER, OF, PANE, PLACE, ROWS, SINCE, PaneLayout
 from tidegate.runtime.ordered.windows.panes import AnchoredPanes, Axis, axis_of
 from tidegate.runtime.plan.aggregate_states import states
 
@@ -131,7 +131,7 @@ class Arrival:
         in_partition = self.of[order]
         number = np.empty(len(self.of), dtype=np.int64)
         number[order] = self.before[in_partition] + places(in_partition, in_partition)
-        made = self._grouped(self.rows, self.of, number // every + 1)
+        made = self._grouped(self.rows.with_columns(pl.Series(PLACE, number)), self.of, number // every + 1)
         there = (self.before + np.bincount(self.of, minlength=self.partitions))[made.get_column(PARTITION).to_numpy()]
         last = np.minimum(made.get_column(PANE).to_numpy() * every, there)
         return self._in_columns(made.with_columns(pl.Series(ROWS, last)))

@@ -123,7 +123,8 @@ class RowWindowsOperator(WindowRowsOperator, WindowsOperator[WindowRows]):
             None if term is None else block.column(layout.argument(term)) for term in (aggregate.argument, aggregate.by)
         )
         assert rows is not None
-        framed = Framed(aggregate, layout.type_of(aggregate.argument), rows, orders)
+        by_place = self.node.goes_by_order(aggregate)
+        framed = Framed(aggregate, layout.type_of(aggregate.argument), rows, orders, by_place)
         parts = framed.parts(np.arange(len(found.of)), found.low, found.high)
         value, fits = finished(aggregate, framed.argument, parts)
         if aggregate.entry.lenient is None:
