@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,15 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tests.properties.drive import as_tuples
 from tests.runtime.batchings import in_any_batches, on_spark
 from tests.shards import shards
+from tests.strategies.over import random_over_case
 from tidegate.algebra.dsl.over import build
+from tidegate.algebra.dsl.over.chains import in_one_operator
+from tidegate.algebra.nodes import Node
 from tidegate.algebra.ordered.over import Over
-from tidegate.algebra.semantics import evaluate
+from tidegate.algebra.semantics import evaluate, evaluate_program
 from tidegate.runtime.inspect.state_listing import list_state
 from tidegate.runtime.ordered.over.queued.layout import queued_layout
 from tidegate.runtime.ordered.over.queued.operator import QueuedOperator
@@ -623,7 +627,11 @@ def chained() -> dict[str, tg.Relation]:
     positive = told.where(told.v > 0, told.fresh)
     span = over(range=9, least=tg.min(S.v), recent=tg.count())
     few = span.where(span.recent < 4)
+    named = first.select("k", "before", at="t", w="v", sum="total")
+    summed = named.over(by="k", order="at", v=tg.sum(named.w), total=tg.lag(named.sum), recent=tg.count(named.before))
+    some = summed.drop("sum").as_("m").where(lambda r: r.w > 0).rename({"m.w": "sum"})
     return {
+        "Renamed": some.over(by="m.k", order="m.at", most=tg.max(some.recent), w=tg.last(some.total, by=some.sum)),
         "Selected": positive.over(
             by="k",
             order="t",
@@ -644,7 +652,11 @@ def chained() -> dict[str, tg.Relation]:
 
 @pytest.mark.parametrize(
     "name",
-    ["Chained", "Ahead", *(pytest.param(name, marks=pytest.mark.long) for name in ("Twice", "Selected", "Within"))],
+    [
+        "Chained",
+        "Ahead",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("Twice", "Renamed", "Selected", "Within")),
+    ],
 )
 def test_columns_that_read_others_are_computed_in_the_same_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def told(relation: tg.Relation, seed: int) -> list[Event]:
@@ -665,7 +677,7 @@ def test_columns_that_read_others_are_computed_in_the_same_pass(name: str, monke
     assert len(tg.program(R=made).facts.queries) == 1
     assert str(tg.program(R=made).explain().report).count("  holds  ") == 1
     with monkeypatch.context() as patched:
-        patched.setattr(build, "_with_columns", lambda *_: None)
+        patched.setattr(build, "in_one_operator", lambda _: None)
         apart = chained()[name]
     assert len(tg.program(R=apart).facts.queries) > 1
     assert made.schema.names == apart.schema.names
@@ -692,11 +704,71 @@ def test_rows_that_are_chosen_are_looked_at_by_an_operator_of_their_own_where_it
     assert apart(last, rows=(2, 0), n=tg.sum(S.v))
     assert apart(last, range=5, n=tg.count()), "one row of each key is kept, not those of five ticks"
     assert apart(span, rows=(2, 0), n=tg.sum(S.v))
+    ordered = span.over(by="k", order="t", before=tg.lag(S.v))
+    assert apart(ordered, rows=(2, 0), n=tg.sum(S.v))
     assert apart(span, range=6, n=tg.count())
     assert apart(span, n=tg.count()), "of a key without rows within five ticks none is kept"
     assert apart(span, range=5, first=tg.first(S.v, by=S.t)), "two rows of one instant would be an error"
     assert apart(ahead, n=tg.count())
     assert apart(last.where(last.v * 2 > last.before), n=tg.count()), "what may have no value is set aside before"
+
+
+def test_names_between_are_no_reason_for_an_operator_of_its_own() -> None:
+    """Nor is what is left out; a key or an instant that is another one, or computed, is."""
+    first = over(before=tg.lag(S.v))
+
+    def apart(rows: tg.Relation, by: str, order: str, **options: Any) -> bool:
+        made = rows.over(by=by, order=order, **options)
+        assert made.schema.names == (*rows.schema.names, *(name for name in options if name != "tie"))
+        return str(tg.program(R=made).explain().report).count("  holds  ") > 1
+
+    assert not apart(first.select("t", "k"), "k", "t", before=tg.lag(S.t), v=tg.count())
+    assert not apart(first.rename(t="at", k="key"), "key", "at", n=tg.row_number())
+    assert not apart(first.as_("m"), "k", "t", n=tg.row_number())
+    shown = {"Shown": first, "Read": first.drop("v").over(by="k", order="t", v=tg.sum(first.before))}
+    assert str(tg.program(**shown).explain().report).count("  holds  ") == 1
+    assert apart(first.with_(key=first.k), "key", "t", n=tg.row_number())
+    assert apart(first.with_(at=first.t), "k", "at", n=tg.row_number())
+    assert apart(first.rename(k="v", v="k"), "k", "t", n=tg.row_number())
+    assert apart(over(total=tg.sum(S.v)).drop("v"), "k", "t", n=tg.row_number()), "two rows of an instant are peers"
+    assert apart(S.distinct_on("k").drop("v"), "k", "t", n=tg.count()), "equal rows are one"
+    with pytest.raises(tg.QueryError, match="TG103 attribute 'before' exists already"):
+        first.drop("v").over(by="k", order="t", before=tg.count())
+
+
+def test_equal_rows_are_one_also_where_what_is_let_through_is_read() -> None:
+    told = S.distinct_on("k").over(by="k", order="t", n=tg.count())
+    rows = [("a", 1, 5), ("a", 1, 5), ("a", 2, 5)]
+    done = tg.program(R=told).run({"S": tg.source(rows, ties="fail")})
+    assert found(done["R"].rows()) == [("a", 1, 5, 1)]
+
+
+def test_a_copy_of_the_instant_orders_no_rows() -> None:
+    """Of those of one instant it gives the smallest value, whatever the tie is."""
+    first = T.over(by="k", order="t", tie="n", before=tg.lag(T.v))
+    copied = first.with_(at=first.t)
+    told = copied.over(by="k", order="t", tie="n", one=tg.last(copied.v, by=copied.at), two=tg.last(T.v, by=T.t))
+    rows = [("a", 1, 1, 3, None, None), ("a", 1, 2, 7, None, None)]
+    assert run(told.select("t", "n", "one", "two"), rows, "T") == [(1, 1, 3, 3), (1, 2, 3, 7)]
+
+
+@pytest.mark.parametrize("seed", shards(4, 1))
+def test_random_chains_are_those_of_an_operator_for_each_call(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def chained_alone(asked: Over) -> Node | None:
+        return in_one_operator(asked) if isinstance(asked.input, Over) else None
+
+    different = 0
+    for number in range(200 * seed, 200 * seed + 200):
+        with monkeypatch.context() as patched, suppress(tg.QueryError):  # two that wait have one `complete`
+            made = random_over_case(number)
+            patched.setattr(build, "in_one_operator", chained_alone)
+            apart = random_over_case(number)
+            if made.program != apart.program:
+                different += 1
+                results, wanted = (evaluate_program(one.program, as_tuples(one)) for one in (made, apart))
+                for name in wanted:
+                    assert sorted(map(str, results[name])) == sorted(map(str, wanted[name])), (number, name)
+    assert different > 4
 
 
 CHOSEN, CHAIN = over(total=tg.sum(S.v), before=tg.lag(S.v, 2)), over(total=tg.count(S.v))

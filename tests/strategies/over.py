@@ -16,14 +16,21 @@ _SPANS = (0, 1, 2, 3, 5, 8)
 
 def random_over_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = _Overs(*(random.Random(f"{what} {seed}") for what in ("over", "whole", "sketched", "deep")))
+    drawn = _Overs(*(random.Random(f"{what} {seed}") for what in ("over", "whole", "sketched", "deep", "named")))
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
 
 class _Overs:
-    def __init__(self, rng: random.Random, whole: random.Random, sketched: random.Random, deep: random.Random) -> None:
-        self.rng, self.whole, self.sketched, self.deep = rng, whole, sketched, deep
+    def __init__(
+        self,
+        rng: random.Random,
+        whole: random.Random,
+        sketched: random.Random,
+        deep: random.Random,
+        named: random.Random,
+    ) -> None:
+        self.rng, self.whole, self.sketched, self.deep, self.named = rng, whole, sketched, deep, named
         self.keys = rng.choice(((), ("k",), ("k",), ("k", "y")))
         self.tie = "n" if self.chance(0.3) else None
         # Peers: rows of one instant, of which nothing says which comes first.
@@ -61,20 +68,40 @@ class _Overs:
             within = self.rng.choice((None, *_SPANS))
             rows = rows.dedup(by=self.keys, within=within, order="t", tie=self.tie)
         for number in range(self.rng.choice((1, 1, 2))):
-            columns = {f"c{number}{i}": self.column(rows) for i in range(self.rng.choice((1, 2, 3)))}
+            first = number if self.columns_of(rows) else 0  # or the names of those that nobody sees
+            columns = {f"c{first}{i}": self.column(rows) for i in range(self.rng.choice((1, 2, 3)))}
             frame = self.frame()
             if any(before is not None for before, _ in frame.values()) and self.whole.random() < 0.5:
                 columns |= {f"w{number}": self.keeping_values(rows)}
             if self.sketched.random() < 0.3:
                 columns |= {f"s{number}": self.sketch(rows)}
-            if number and self.deep.random() < 0.6:
+            if number and self.deep.random() < 0.6 and self.columns_of(rows):
                 columns |= {f"d{i}": self.of_columns(rows) for i in range(self.deep.choice((1, 2)))}
             rows = rows.over(by=self.keys, order="t", tie=self.tie, **frame, **columns)
             if self.chance(0.2) and number == 0:
                 # The next ones are then no columns of the same operator.
                 rows = rows.with_(twice=rows.v * 2)
                 rows = rows.rename(complete="known") if "complete" in rows.schema else rows
-        return rows
+            if number == 0 and "complete" not in rows.schema:
+                rows = self.named_otherwise(rows)
+        return rows.unqualified()
+
+    def named_otherwise(self, rows: tg.Relation) -> tg.Relation:
+        """In two thirds, with fewer attributes or other names."""
+        columns = self.columns_of(rows)
+        style = self.named.choice(("", "", "fewer", "none", "qualified", "swapped"))
+        if style in ("fewer", "qualified"):
+            rows = rows.drop(self.named.choice(columns))
+        if style == "none":
+            rows = rows.drop(*columns)
+        if style == "swapped" and self.tie is None:
+            rows = rows.rename(v="n", n="v")
+        return rows.as_("m") if style == "qualified" else rows
+
+    @staticmethod
+    def columns_of(rows: tg.Relation) -> list[str]:
+        """The names of the columns of the first call."""
+        return [name for name in rows.schema.names if name.removeprefix("m.").startswith("c0")]
 
     def frame(self) -> dict[str, Any]:
         """A frame; by rows only where one comes first."""
@@ -106,7 +133,7 @@ class _Overs:
 
     def of_columns(self, rows: tg.Relation) -> Any:
         """A column over values of the columns before."""
-        value = rows[self.deep.choice([name for name in rows.schema.names if name.startswith("c0")])]
+        value = rows[self.deep.choice(self.columns_of(rows))]
         aggregates = [tg.count(value), tg.max(value), tg.min(value), tg.last(value, by=rows.n)]
         if self.peers:
             return self.deep.choice(aggregates)

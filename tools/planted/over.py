@@ -22,8 +22,8 @@ HELD = "runtime/ordered/row_operator.py"
 EVENTS = "runtime/ordered/new_events.py"
 ZONES = "analysis/ordered/over.py"
 MEANING = "algebra/ordered/over.py"
-BUILD = "algebra/dsl/over/build.py"
 LITERALS = "algebra/dsl/literals.py"
+CHAINS = "algebra/dsl/over/chains.py"
 SHARED = "analysis/ordered/over.py"
 QUEUED = "runtime/kernels/over/queued.py"
 QUEUED_OPERATOR = "runtime/ordered/over/queued/operator.py"
@@ -103,33 +103,57 @@ GROUP = Group(
         ),
         bug(
             "rows between are not asked what is chosen of them",
-            BUILD,
+            CHAINS,
             'argument=call("if", condition, argument, nothing)',
             "argument=argument",
         ),
         bug(
             "where a condition stands between, more rows are kept for it",
-            BUILD,
+            CHAINS,
             "if frame.after or not any(_keeps(one, frame.before) for one in below.columns):",
             "if frame.after:",
         ),
         bug(
             "frames by rows count those that are not chosen",
-            BUILD,
+            CHAINS,
             'if not isinstance(column, FrameAggregate) or column.frame.unit == "rows":',
             "if not isinstance(column, FrameAggregate):",
         ),
         bug(
             "a row that is not chosen is one of two at an instant",
-            BUILD,
-            "    if not below.needs_order and below.goes_by_order(aggregate):\n",
-            "    if False:\n",
+            CHAINS,
+            " or (asked.needs_order and not below.needs_order))\n",
+            ")\n",
+        ),
+        bug(
+            "rows that are equal are two where something reads what is reported of them",
+            CHAINS,
+            "below.merges_equal or ",
+            "",
+        ),
+        bug(
+            "an attribute with the name of a key is one",
+            CHAINS,
+            "if (tuple(map(names.get, asked.keys)), names",
+            "if (asked.keys, names",
+        ),
+        bug(
+            "a copy of the instant orders rows",
+            CHAINS,
+            "        return None  # by a copy of the instant, which orders no rows\n",
+            "        pass\n",
+        ),
+        bug(
+            "a column has a name that an attribute has below",
+            CHAINS,
+            " if name in there else name)",
+            " if False else name)",
         ),
         bug(
             "a condition that may have no value goes with the rows",
-            BUILD,
-            "    terms = [*written.values(), *selected, *(term",
-            "    terms = [*written.values(), *(term",
+            CHAINS,
+            "    terms = [*between.terms, *(term",
+            "    terms = [*between.computed.values(), *(term",
         ),
         bug(
             "columns that are named alike are one",
@@ -374,8 +398,8 @@ GROUP = Group(
         ),
         bug(
             "rows without a value are seen by what reads others",
-            "algebra/dsl/over/build.py",
-            "    if any(resolve(term, known).fallible for term in terms if above or not attributes_of(term) <= own):\n",
+            CHAINS,
+            "    if any(resolve(term, known).fallible for term in terms if not direct or not attributes_of(term) <= own):\n",
             "    if False:\n",
         ),
         bug(

@@ -1,10 +1,9 @@
-"""How `over` makes its node: the columns of one call, and those of several calls of one key and order."""
+"""How `over` makes its node, and other calls do that look at the rows around a row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
@@ -13,39 +12,24 @@ from tidegate.algebra.dsl.checks.relation import applied, free_name
 from tidegate.algebra.dsl.checks.suggestions import OVER_OPTIONS
 from tidegate.algebra.dsl.expression import Expression
 from tidegate.algebra.dsl.grouping import aggregate_of
+from tidegate.algebra.dsl.over.chains import in_one_operator
 from tidegate.algebra.dsl.over.columns import MOST_ROWS, OverExpression
 from tidegate.algebra.errors import QueryError
-from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Select
+from tidegate.algebra.nodes import Node, Project, Rename, Select
 from tidegate.algebra.ordered.over import (
     COMPLETE,
     Frame,
     FrameAggregate,
     Neighbour,
-    NextDifferent,
-    Nth,
     Over,
     OverColumn,
-    PreviousDifferent,
     Reported,
-    RowNumber,
-    terms_of,
-    wait_of,
-    with_terms,
 )
 from tidegate.algebra.schema import checked_name
 from tidegate.algebra.terms import (
-    MOST_OPERATIONS,
     Attr,
-    Lit,
-    Term,
-    attributes_of,
-    call,
-    conjunction,
-    size_of,
-    substitute,
 )
-from tidegate.algebra.typed.operations import resolve, term_type
-from tidegate.algebra.types import BIGINT, DataType
+from tidegate.algebra.types import DataType
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Relation
@@ -101,101 +85,11 @@ def _ticks(where: str, value: object, type_: DataType) -> int | None:
 def over_node(
     relation: Relation, keys: tuple[str, ...], time: str, tie: str | None, frame: Frame, given: Mapping[str, object]
 ) -> tuple[Node, list[Expression]]:
-    """The node, and the parts that it is written with. Columns of the same key and order as those of an `over` below
-    are computed with them.
-    """
+    """The node, and the parts that it is written with."""
     parts: list[Expression] = []
     columns = tuple(_column(relation, name, value, time, frame, parts) for name, value in given.items())
-    below = relation._node
-    above: list[Imbed | Select] = []
-    while isinstance(below, Imbed | Select) or (isinstance(below, Project) and {*below.names} == {*below.input.schema}):
-        above += [below] if isinstance(below, Imbed | Select) else []
-        below = below.input
-    if isinstance(below, Over) and (below.keys, below.time, below.tie) == (keys, time, tie):
-        direct = below is relation._node
-        # Of rows that wait `complete` is the last attribute.
-        waits = below.waits or any(wait_of(column) is not None for column in columns)
-        made = _with_columns(below, above[::-1], columns) if direct or not waits else None
-        if made is not None:
-            names = (*relation._node.schema.names, *(column.name for column in columns))
-            return (made if direct else Project(made, names)), parts
-    return Over(relation._node, keys, time, tie, columns), parts
-
-
-def _with_columns(below: Over, above: Sequence[Imbed | Select], columns: Sequence[OverColumn]) -> Node | None:
-    """The operator with further columns, below attributes that are computed of it and selections of its rows; None
-    where they need another one.
-
-    They may read its columns that only look back, unless what they compute of these may have no value: such rows are
-    set aside before the next operator sees them.
-    """
-    written: dict[str, Term] = {}
-
-    def of_operator(term: Term) -> Term:
-        return substitute(term, lambda leaf: written.get(leaf.name, leaf) if isinstance(leaf, Attr) else leaf)
-
-    selected: list[Term] = []
-    for step in above:
-        term = of_operator(step.term if isinstance(step, Imbed) else step.condition)
-        if size_of(term) > MOST_OPERATIONS:
-            return None
-        if isinstance(step, Imbed):
-            written[step.name] = term
-        else:
-            selected.append(term)
-    further = tuple(with_terms(column, of_operator) for column in columns)
-    own, known = {*below.input.schema}, below.known
-    terms = [*written.values(), *selected, *(term for column in further for term in terms_of(column))]
-    if any(not attributes_of(term) <= {*known} for term in terms):
-        return None
-    if any(resolve(term, known).fallible for term in terms if above or not attributes_of(term) <= own):
-        return None
-    if selected:
-        chosen = [_of_selected(below, column, conjunction(selected)) for column in further]
-        further = tuple(column for column in chosen if column is not None)
-        if len(further) < len(chosen):
-            return None
-    node: Node = replace(below, columns=(*below.columns, *further))
-    for step in above:
-        node = Imbed(node, step.name, step.term) if isinstance(step, Imbed) else Select(node, step.condition)
-    return node
-
-
-def _of_selected(below: Over, column: OverColumn, condition: Term) -> OverColumn | None:
-    """The column over those rows alone that satisfy a condition, as one over all rows of an operator: aggregates skip
-    NULL. None where it goes by which rows there are, or more rows would have to be kept for it.
-    """
-    if not isinstance(column, FrameAggregate) or column.frame.unit == "rows":
-        return None
-    aggregate, frame = column.aggregate, column.frame
-    if frame.after or not any(_keeps(one, frame.before) for one in below.columns):
-        return None
-    if not below.needs_order and below.goes_by_order(aggregate):
-        return None  # two rows of one instant would be an error, also where the condition leaves one
-    argument: Term = Lit(1, BIGINT) if aggregate.argument is None else aggregate.argument
-    nothing = Lit(None, term_type(argument, below.known))
-    return FrameAggregate(replace(aggregate, argument=call("if", condition, argument, nothing)), frame)
-
-
-def _keeps(column: OverColumn, before: int | None) -> bool:
-    """Whether rows are kept for a column that are enough for a frame by range: of each key the last row, or those of so
-    many ticks.
-    """
-    match column:
-        case RowNumber() | PreviousDifferent():
-            return before is None
-        case Reported(_, within):
-            return before is None and within is None
-        case Neighbour(_, _, offset, within):
-            return before is None and within is None and offset < 0
-        case NextDifferent():
-            return False
-        case Nth(frame=frame) | FrameAggregate(frame=frame):
-            if before is None:
-                return frame.before is None or (frame.unit == "rows" and frame.before > 0)
-            return frame.unit == "range" and frame.before is not None and frame.before >= before
-        case _:
-            assert_never(column)
+    asked = Over(relation._node, keys, time, tie, columns)
+    return in_one_operator(asked) or asked, parts
 
 
 def _column(
