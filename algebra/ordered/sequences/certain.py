@@ -21,6 +21,8 @@ RULE: Final = 2
 
 #: What tells matches of a partition apart, and rows of no match.
 _Found: TypeAlias = tuple[int, Matched] | int
+#: The first and the last instant of a stretch of time.
+_Segment: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,9 @@ class Certainty:
         """What is certain from a standing on by the rows with instants up to `until`; None: there are no others."""
         if until is not None:
             partition = partition.first(bisect_right(partition.times, until))
-        return self._at(partition, until, standing)
+        return self.of_all(partition, until, standing)
 
-    def _at(self, partition: Partition, until: int | None, standing: Standing) -> Certain:
+    def of_all(self, partition: Partition, until: int | None, standing: Standing) -> Certain:
         """The same by all rows of a partition."""
         known = Known(self.prepared, partition, until, whole=standing.whole)
         selection = self.prepared.node.selection
@@ -80,12 +82,15 @@ class Certainty:
         """What becomes certain after `since`, or at all, up to and with `until`, or up to the end of the input."""
         found: dict[_Found, tuple[Match | int, int]] = {}
         before = set[_Found]() if since is None else set(_named(self.at(partition, since, standing)))
-        known = partition.first(0)
-        for low, high in _segments(partition, since, until, self.prepared.span):
-            known.extend(partition, bisect_right(partition.times, low))
-            first = self._at(known, low, standing)
-            _add(found, before, _named(first), low)
-            standing = self._halved(known, low, high, first.standing, before, found)
+        stretches = _Stretches(self, partition, before, found)
+        segments = list(_segments(partition, since, until, self.prepared.span))
+        begin, size = 0, 1
+        while begin < len(segments):
+            stretch = segments[begin : begin + size]
+            count = len(found)
+            standing = stretches.through(stretch, standing)
+            begin += len(stretch)
+            size = 2 * size if len(found) == count else 1
         if until is None:
             last = self.at(partition, None, standing)
             end = last_instant(self.prepared.node.input.schema[self.prepared.node.time].type)
@@ -94,31 +99,6 @@ class Certainty:
         matches = [(what, at) for what, at in found.values() if isinstance(what, Match)]
         rows = [(what, at) for what, at in found.values() if not isinstance(what, Match)]
         return Detected(tuple(matches), tuple(rows), standing)
-
-    def _halved(
-        self,
-        partition: Partition,
-        low: int,
-        high: int,
-        standing: Standing,
-        before: set[_Found],
-        found: dict[_Found, tuple[Match | int, int]],
-    ) -> Standing:
-        """Adds what becomes certain after `low`, where this is the standing, up to `high`; the standing there. Between
-        them no row comes: all that are known are those of the partition.
-        """
-        if low == high:
-            return standing
-        last = self._at(partition, high, standing)
-        new = {name: what for name, what in _named(last).items() if name not in found and name not in before}
-        if not new:
-            return last.standing
-        if high == low + 1:
-            _add(found, before, new, high)
-            return last.standing
-        middle = (low + high) // 2
-        standing = self._halved(partition, low, middle, standing, before, found)
-        return self._halved(partition, middle, high, standing, before, found)
 
 
 def instants_of(partition: Partition, matches: Iterable[Match]) -> Instants:
@@ -147,8 +127,63 @@ def _add(
             found.setdefault(name, (what, at))
 
 
-def _segments(partition: Partition, since: int | None, until: int | None, span: int) -> Iterator[tuple[int, int]]:
-    """The stretches of time in each of which the known rows are the same, from their first instant to their last."""
+class _Stretches:
+    """Adds to `found` what becomes certain in stretches of time, each after the one before. What is certain stays so,
+    whatever comes: a stretch at whose end nothing is new is looked at there alone, and any other one in halves.
+    """
+
+    def __init__(
+        self,
+        certainty: Certainty,
+        partition: Partition,
+        before: set[_Found],
+        found: dict[_Found, tuple[Match | int, int]],
+    ) -> None:
+        self.certainty, self.partition, self.before, self.found = certainty, partition, before, found
+        self.known = partition.first(0)
+
+    def through(self, segments: Sequence[_Segment], standing: Standing) -> Standing:
+        """The standing at the end of these segments, where this is the one before them."""
+        end = segments[-1][1]
+        last = self._at(end, standing)
+        new = {name: what for name, what in _named(last).items() if name not in self.found and name not in self.before}
+        if not new:
+            return last.standing
+        # Nothing is certain before its rows are known.
+        since = min(map(self._last_row, new.values()))
+        segments = [segment for segment in segments if segment[1] >= since]
+        if segments == [(end, end)]:
+            _add(self.found, self.before, new, end)
+            return last.standing
+        for half in _halves(segments):
+            standing = self.through(half, standing)
+        return standing
+
+    def _last_row(self, what: Match | int) -> int:
+        """The instant of the last row of a match, or of a row of no match."""
+        if isinstance(what, Match):
+            return self.partition.times[what.matched[-1][0] if what.matched else what.start]
+        return self.partition.times[what]
+
+    def _at(self, until: int, standing: Standing) -> Certain:
+        self.known.become_first(self.partition, bisect_right(self.partition.times, until))
+        return self.certainty.of_all(self.known, until, standing)
+
+
+def _halves(segments: Sequence[_Segment]) -> tuple[Sequence[_Segment], Sequence[_Segment]]:
+    """Segments in two halves, or the halves of a single one."""
+    if len(segments) > 1:
+        middle = len(segments) // 2
+        return segments[:middle], segments[middle:]
+    ((low, high),) = segments
+    middle = (low + high) // 2
+    return [(low, middle)], [(middle + 1, high)]
+
+
+def _segments(partition: Partition, since: int | None, until: int | None, span: int) -> Iterator[_Segment]:
+    """The stretches of time in each of which the known rows are the same, from their first instant to their last. The
+    first instant is one of its own: most often it is the one that decides.
+    """
     times: Sequence[int] = sorted(set(partition.times))
     if not times:
         return
@@ -159,4 +194,6 @@ def _segments(partition: Partition, since: int | None, until: int | None, span: 
     if not begins:
         return
     for begin, following in zip(begins, [*begins[1:], last + 1], strict=True):
-        yield begin, following - 1
+        yield begin, begin
+        if begin + 1 < following:
+            yield begin + 1, following - 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from tidegate.algebra.evaluation import EvaluationError, Evaluator, evaluator
@@ -54,11 +55,12 @@ class Partition:
         shorter.rows, shorter.times = self.rows[:count], self.times[:count]
         return shorter
 
-    def extend(self, of: Partition, count: int) -> None:
-        """Adds rows of another partition, of which this one has the first ones, up to so many."""
+    def become_first(self, of: Partition, count: int) -> None:
+        """Takes on the first rows of another partition, of which it has some of the first ones, or lets rows go."""
         more = slice(len(self.rows), count)
         self.rows += of.rows[more]
         self.times += of.times[more]
+        del self.rows[count:], self.times[count:]
 
     def after(self, count: int) -> Partition:
         """The partition without its first rows."""
@@ -103,10 +105,10 @@ class Partition:
 
     def place(self, row: RowOf, matched: Matched) -> int | None:
         """The place of a row in the partition, which may be beyond its ends; None where the match has no such row."""
-        places = [place for place, variable in matched if not row.variables or variable in row.variables]
-        if row.offset >= len(places):
-            return None
-        return (places[row.offset] if row.end == "first" else places[-1 - row.offset]) + row.step
+        rows = matched if row.end == "first" else reversed(matched)
+        places = (place for place, variable in rows if not row.variables or variable in row.variables)
+        place = next(islice(places, row.offset, None), None)
+        return None if place is None else place + row.step
 
     def place_of(self, point: Point, matched: Matched) -> int | None:
         """The place of a point of a match; None where it has no such row."""

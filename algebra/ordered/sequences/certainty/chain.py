@@ -64,6 +64,9 @@ def preferred_at(known: Known, standing: Standing) -> Certain:
     matches, unmatched = list[Match](), list[int]()
     settled, next_standing, number = True, standing, standing.number
     for start in range(standing.begin, known.count):
+        if furthest >= known.count:
+            # The search may go on behind all known rows: of no other start is it known that it is visited.
+            break
         if start not in reachable:
             continue
         visited = start >= furthest

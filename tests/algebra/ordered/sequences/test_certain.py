@@ -11,6 +11,7 @@ from tests.strategies.written_sequences import limit, partition, sequences
 from tidegate.algebra.ordered.sequences.automata.automaton import automaton
 from tidegate.algebra.ordered.sequences.certain import Certainty, instants_of
 from tidegate.algebra.ordered.sequences.certainty.chain import Standing
+from tidegate.algebra.ordered.sequences.certainty.possible import Known
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
 from tidegate.algebra.ordered.sequences.definition import EveryMatch, Reported
 from tidegate.algebra.ordered.sequences.meaning import Match, matches_of, unmatched
@@ -73,6 +74,31 @@ def test_no_instant_reads_all_rows_before_it(monkeypatch: pytest.MonkeyPatch) ->
     found = Certainty(Prepared(rows.node)).between(rows, None, None)
     assert [at for _, at in found.matches] == list(range(1, 100, 2))
     assert sum(read) <= 100
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, node: Sequences, length: int) -> int:
+    """How often it is asked for a fall of so many rows what a condition can be. The row behind the fall decides."""
+    count, outcomes = [0], Known.outcomes
+
+    def counted(self: Known, *of: Any) -> Any:
+        count[0] += 1
+        return outcomes(self, *of)
+
+    rows = partition(node, [(at, VALUES["b"] if at else VALUES["a"]) for at in range(length)] + [(length, VALUES["c"])])
+    with monkeypatch.context() as patch:
+        patch.setattr(Known, "outcomes", counted)
+        found = Certainty(Prepared(node)).between(rows, None, None)
+    assert {at for _, at in found.matches} == {length}
+    return count[0]
+
+
+@pytest.mark.parametrize("options", [{"skip": "last C"}, {"reported": Reported("all", unmatched=True)}])
+def test_the_rows_of_a_long_match_are_read_a_few_times(monkeypatch: pytest.MonkeyPatch, options: Any) -> None:
+    assert asked(monkeypatch, node_of("A B+ C", A=lambda r: r.x >= 0, **options), 200) <= 6 * 200
+
+
+def test_starts_that_follow_each_other_read_the_rows_behind_them_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, node_of("A B+ C", A=lambda r: r.x >= 0, skip="first B"), 50) <= 2 * 50**2
 
 
 def test_an_earlier_start_may_take_the_row() -> None:
