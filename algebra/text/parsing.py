@@ -52,6 +52,7 @@ _OTHER_OR = re.compile(r"\|\|[^,]*$")
 #: Characters of the longest keyword, and some that are too many.
 _LONGEST = 24
 _WORD = re.compile(r"[^\W\d]\w*")
+_LAST_WORD = re.compile(r"\b([^\W\d]\w*)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +146,20 @@ class Text:
         elsewhere = self._said_elsewhere(site.line, site.column)
         if elsewhere:
             return elsewhere
+        before, rest = self._lines[site.line - 1][: site.column - 1], self._lines[site.line - 1][site.column - 1 :]
+        signs = _signs(self.language.grammar)
+        # A name is compared by one of its attributes, or by a relation.
+        as_name = rest.startswith(".") or (_WORD.match(rest) and "<" in {signs.get(name) for name in allowed})
+        name = _LAST_WORD.search(before)
+        if as_name and name is not None and is_duration(self.language, name[1]):
+            return f'{name[1]} is a duration; as a name it is in double quotes: "{name[1]}"'
         words = {word.start(): word[0] for word in _WORD.finditer(site.code) if len(word[0]) <= _LONGEST}
         earlier = [words[start] for start in sorted(words) if start < site.column - 1]
-        signs = _signs(self.language.grammar)
         keywords = [name for name in allowed if name not in _CALLED and signs.get(name, name) == name]
         for word in (words.get(site.column - 1, ""), *earlier[-1:]):
             near = nearest(word, keywords, 1)
             if near and near[0] != word.upper():
                 return f"did you mean {near[0]}?"
-        before, rest = self._lines[site.line - 1][: site.column - 1], self._lines[site.line - 1][site.column - 1 :]
         if _QUANTITY.match(rest) and _ENDS_IN_QUANTITY.search(before):
             return "write both parts as one, such as 1h30m"
         begun = _DURATION.search(before)
@@ -234,3 +240,9 @@ def _signs(grammar: str) -> dict[str, str]:
 def keywords(language: Language) -> frozenset[str]:
     """The words that mean something to the grammar, in capitals."""
     return frozenset(written for written in _signs(language.grammar).values() if written.replace("_", "").isalpha())
+
+
+def is_duration(language: Language, name: str) -> bool:
+    """Whether a name is read as a duration where either can stand, as P2D is."""
+    durations = (t.pattern.to_regexp() for t in _parser(language.grammar).terminals if t.name == "ISO")
+    return any(re.fullmatch(duration, name) for duration in durations)

@@ -11,7 +11,7 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.terms import Attr, Call, Lit, Param, Term
 from tidegate.algebra.text.conditions import WRITTEN
-from tidegate.algebra.text.parsing import Language, keywords
+from tidegate.algebra.text.parsing import Language, is_duration, keywords
 from tidegate.algebra.time import in_units
 from tidegate.algebra.types import DataType, Kind
 
@@ -44,7 +44,7 @@ class Writer:
     def name(self, name: str) -> str:
         """A name, in quotes where it would be read as something else."""
         plain = name.isidentifier() and name.upper() not in keywords(self.language)
-        return name if plain else '"' + name.replace('"', '""') + '"'
+        return name if plain and not is_duration(self.language, name) else '"' + name.replace('"', '""') + '"'
 
     def term(self, term: Term) -> str:
         """A condition or another value."""

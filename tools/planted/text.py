@@ -89,6 +89,12 @@ GROUP = Group(
             "{WRITTEN[op]} {self._inside(right, binding + 1)}",
             "{WRITTEN[op]} {self._inside(right, binding)}",
         ),
+        bug(
+            "a name that is a duration has no quotes",
+            WRITER,
+            "if plain and not is_duration(self.language, name) else",
+            "if plain else",
+        ),
         bug("quotes in a name are not doubled", WRITER, """name.replace('"', '""')""", "name"),
         bug(
             "open periods end where they begin",

@@ -61,6 +61,24 @@ def test_texts_are_read_and_printed(text: str, meant: object) -> None:
     assert tg.query_text(tg.read_query(printed, NUMBERS)) == printed
 
 
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [("P1", "P1"), ("P10", "P10"), ("PT5", "PT5"), ("P1M2", "P1M2"), ("P2D", '"P2D"'), ("PT5M", '"PT5M"')],
+)
+def test_only_a_name_that_is_a_duration_has_quotes(name: str, printed: str) -> None:
+    interval = A.as_(name)
+    sequence = tg.iseq(interval.te < B.ts, of=(interval, B), within=5)
+    assert tg.query_text(sequence) == f"EVENT ISEQ [{printed}.te < B.ts]\n({printed}, B; 5)\n"
+    assert tg.read_query(tg.query_text(sequence), {name: interval, "B": B})._node == sequence._node
+
+
+@pytest.mark.parametrize("restriction", ["P2D.ts < A.ts", "A.ts < P2D.ts", "P2D overlapped by A", "P2D BEFORE A"])
+def test_a_duration_in_place_of_a_name_is_told_of_quotes(restriction: str) -> None:
+    with pytest.raises(tg.QueryError, match="TG170") as raised:
+        tg.read_query(f"EVENT ISEQ [{restriction}] (A, A AS P2D; 5)", NUMBERS)
+    assert raised.value.hint == 'P2D is a duration; as a name it is in double quotes: "P2D"'
+
+
 def test_the_text_that_is_printed() -> None:
     text = "EVENT ISEQ [A.ts < B.te AND (A.te = B.ts OR A.ts = B.ts) AND B.ts - A.te <= 1m30s] (A, B, A AS A2; 1h)"
     assert tg.query_text(tg.read_query(text, TIMES)) == (

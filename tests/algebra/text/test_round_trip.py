@@ -71,3 +71,25 @@ def test_quotes_in_a_name_are_printed_twice() -> None:
     printed = tg.query_text(query)
     assert printed == 'FROM Events\nORDER BY t\nDEFINE A AS "a ""b""" > 1\n'
     assert tg.read_query(printed, stream)._node == query._node
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (
+            "FROM Events DEFINE P1 AS P2 > 1, PT5M AS P2D > 1 PATTERN P1 before PT5M WITHIN 5",
+            ("P1 AS P2 > 1", 'PT5M AS "P2D" > 1'),  # names of situations have no quotes, and durations stand elsewhere
+        ),
+        (
+            "FROM Events MATCH_RECOGNIZE (ORDER BY t PATTERN (P1 PT5M) WITHIN 5 DEFINE P1 AS P2 > 1, PT5M AS P2D > 1)",
+            ('PATTERN (P1 "PT5M")', "P1 AS P2 > 1", '"PT5M" AS "P2D" > 1'),
+        ),
+    ],
+)
+def test_names_that_are_durations_are_printed_in_quotes(text: str, parts: tuple[str, ...]) -> None:
+    stream = tg.stream("Events", "t bigint, P2 bigint, P2D bigint", progress="t")
+    query = tg.read_query(text, stream)
+    printed = tg.query_text(query)
+    for part in parts:
+        assert part in printed
+    assert tg.read_query(printed, stream)._node == query._node
