@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -75,7 +75,7 @@ class Language:
     `elsewhere` has it by the first word of a clause, and there by the word or sign that does not fit, or the one
     before. `after_lists` are the clauses that may follow one in which commas stand, `before_durations` the words that a
     duration follows. `start` is the rule of a whole text, `aggregates` says where those belong that stand in a
-    condition.
+    condition. `filtered` says how the aggregate is written that ends a text, with FILTER behind it.
     """
 
     grammar: str
@@ -84,6 +84,7 @@ class Language:
     before_durations: frozenset[str]
     start: str = "start"
     aggregates: str = "aggregates stand in RETURN; a condition speaks of one event"
+    filtered: Callable[[str], str] | None = None
 
 
 class Text:
@@ -186,6 +187,8 @@ class Text:
             return said["AS"]
         if clause == "DEFINE" and _OTHER_OR.search(before):
             return "|| puts texts together: write OR"
+        if here[0] == "FILTER" and self.language.filtered is not None and (own := self.language.filtered(before)):
+            return own
         return next((said[key] for key in (*here, *inside[:-3:-1], *inside[:1]) if key in said), "")
 
     def _listed(self, allowed: Iterable[str]) -> str:

@@ -95,6 +95,18 @@ GROUP = Group(
             "if plain and not is_duration(self.language, name) else",
             "if plain else",
         ),
+        bug(
+            "DISTINCT is a value that is aggregated",
+            "algebra/text/row_patterns/filtered.py",
+            "if distinct else",
+            "if not argument else",
+        ),
+        bug(
+            "rows of a variable are values that are aggregated",
+            "algebra/text/row_patterns/filtered.py",
+            'argument.endswith("*")',
+            'argument == "*"',
+        ),
         bug("quotes in a name are not doubled", WRITER, """name.replace('"', '""')""", "name"),
         bug(
             "open periods end where they begin",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate.algebra.text.parsing import Language
+from tidegate.algebra.text.row_patterns.filtered import filtered
 
 #: The clauses by their first words, in the order in which they stand.
 _ORDER: Final = {
@@ -27,7 +28,7 @@ ABSENT: Final = "no row that satisfies N is written !N[5m]; where rows are skipp
 _LEFT_OUT = "leave it out: a match is looked for from each row on"
 #: How values are written that SQL writes in words.
 VALUES: Final = {
-    "FILTER": "write SUM(if(condition, A.x, NULL))",
+    "FILTER": "aggregate a value that is NULL elsewhere: SUM(if(condition, A.x, NULL))",
     "&": "write AND",
     "|": "write OR",
 }
@@ -85,7 +86,7 @@ _ELSEWHERE: Final = {
     **{clause: _misplaced(clause) | said for clause, said in _IN_CLAUSE.items()},
 }
 ROW_PATTERNS: Final = Language(
-    "row_patterns.lark", _ELSEWHERE, frozenset(_ORDER) - {"PARTITION"}, frozenset(("WITHIN",))
+    "row_patterns.lark", _ELSEWHERE, frozenset(_ORDER) - {"PARTITION"}, frozenset(("WITHIN",)), filtered=filtered
 )
 #: A pattern by itself, as Python takes it.
 PATTERNS: Final = Language(
