@@ -36,11 +36,11 @@ from tidegate.algebra.typed.operations import resolve
 from tidegate.analysis.facts import OccurrenceFacts, ProgramFacts, QueryFacts
 from tidegate.analysis.inner_queries import owner_of
 from tidegate.analysis.progress.propagation import Propagation
-from tidegate.analysis.state.bounds import Collected, Unbounded
 from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES
 
-#: The facts of a query that alone feeds its stream, over definitions of streams; None where it is not valid.
-Analyse = Callable[[Query, Mapping[str, StreamDef]], QueryFacts | None]
+#: The facts of a query that alone feeds its stream, over definitions of streams; None where it is not valid, or keeps
+#: rows of one of these occurrences for ever.
+Analyse = Callable[[Query, Mapping[str, StreamDef], Sequence[int]], QueryFacts | None]
 #: What an occurrence demands of progress: the greatest of `b_y - d` over these y of a stream.
 Clause = frozenset[tuple[str, str, Extended]]
 #: Clauses of composed functions, up to which they are compared.
@@ -75,6 +75,8 @@ class _Cutter:
     queries: list[Query] = field(default_factory=list)
     made: dict[Node, QueryFacts] = field(default_factory=dict)
     """The inner queries, by the parts that they compute: equal parts share one."""
+    staying: set[Node] = field(default_factory=set)
+    """Parts that are no inner queries, as they would keep rows for ever."""
 
     def cut(self, query: QueryFacts) -> Query:
         """The query, cut as often as that lets rows fold; inner queries come before it."""
@@ -86,28 +88,31 @@ class _Cutter:
 
     def next(self, query: QueryFacts) -> _Cut | None:
         """The first cut, from the leaves on, after which fewer occurrences keep their rows for ever."""
-        staying = [one for one in query.occurrences if _stays(one)]
+        staying = [one for one in query.occurrences if one.stays]
         if not staying or len(query.occurrences) > MOST_OCCURRENCES:
             return None
+        tried: set[tuple[int, ...]] = set()
         for one in staying:
             for path, part in _parts(query.query.node, one.index):
-                if (cut := self.at(query, path, part, one)) is not None:
+                if path not in tried and (cut := self.at(query, path, part, one)) is not None:
                     return cut
+                tried.add(path)
         return None
 
     def at(self, query: QueryFacts, path: Sequence[int], part: Node, for_rows_of: OccurrenceFacts) -> _Cut | None:
         """The cut at a part, which its path leads to; None where it is of no use, or changes progress."""
+        if part in self.staying:
+            return None
         known = self.made.get(part)
         inner = known or self.inner(query, part, for_rows_of)
         if inner is None:
+            self.staying.add(part)
             return None
         stream = inner.output
         node = _with_part(query.query.node, path, Scan(stream))
-        rest = self.analyse(query.query.over(node), {**self.streams, stream.name: stream})
-        if rest is None or rest.output != query.output:
-            return None
         place = _first_of(query.query.node, path)
-        if _stays(rest.occurrences[place]) or _number(rest) >= _number(query):
+        rest = self.analyse(query.query.over(node), {**self.streams, stream.name: stream}, (place,))
+        if rest is None or rest.output != query.output or _number(rest) >= _number(query):
             return None
         if not all(_is_same(f, rest.propagation[a], stream.name, inner) for a, f in query.propagation.items()):
             return None
@@ -126,17 +131,14 @@ class _Cutter:
         still_open = () if for_rows_of.folding is None else for_rows_of.folding.open
         stopped = "; ".join(map(str, still_open)) or next(iter(for_rows_of.not_folded or ()), "")
         written = Query(name, name, part, None, query.query.site, query.query.sites, inner=True)
-        made = self.analyse(replace(written, cut=f"{why}: {stopped}" if stopped else why), self.streams)
-        return None if made is None or not made.output.progress or _number(made) else made
-
-
-def _stays(occurrence: OccurrenceFacts) -> bool:
-    """Whether rows of an occurrence are kept without a bound, and not folded."""
-    return isinstance(occurrence.bound, Unbounded | Collected) and not occurrence.folds
+        written = replace(written, cut=f"{why}: {stopped}" if stopped else why)
+        made = self.analyse(written, self.streams, range(len(occurrences(part))))
+        return None if made is None or not made.output.progress else made
 
 
 def _number(query: QueryFacts) -> int:
-    return sum(map(_stays, query.occurrences))
+    """How many occurrences keep their rows for ever."""
+    return sum(one.stays for one in query.occurrences)
 
 
 def _parts(node: Node, i: int) -> Iterator[tuple[tuple[int, ...], Node]]:

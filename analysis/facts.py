@@ -15,7 +15,7 @@ from tidegate.analysis.components import Component
 from tidegate.analysis.federation.federation import federation
 from tidegate.analysis.progress.pass_ import pass_condition
 from tidegate.analysis.progress.propagation import Latencies, Propagation
-from tidegate.analysis.state.bounds import Bound, Bounded, bound
+from tidegate.analysis.state.bounds import Bound, Bounded, Collected, Unbounded, bound
 from tidegate.analysis.state.folding.foldable import Foldable
 from tidegate.analysis.state.keep import Keep, keep
 from tidegate.analysis.state.relevance import Relevance, relevance
@@ -44,6 +44,11 @@ class OccurrenceFacts:
     def folds(self) -> bool:
         """Whether the runtime folds its rows."""
         return self.folding is not None and self.folding.runs
+
+    @property
+    def stays(self) -> bool:
+        """Whether its rows are kept without a bound, and not folded."""
+        return isinstance(self.bound, Unbounded | Collected) and not self.folds
 
     @property
     def not_folded(self) -> tuple[str, ...] | None:

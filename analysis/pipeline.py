@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -150,11 +150,17 @@ def _definition(query: Query) -> StreamDef:
     return output.value
 
 
-def _alone(query: Query, streams: Mapping[str, StreamDef]) -> QueryFacts | None:
-    """The facts of a query that alone feeds its stream; None where it is not valid."""
+def _alone(query: Query, streams: Mapping[str, StreamDef], bounded: Sequence[int]) -> QueryFacts | None:
+    """The facts of a query that alone feeds its stream; None where it is not valid, or keeps rows of one of the
+    occurrences `bounded` for ever.
+    """
     draft = _analyse(query, streams).value
     output = None if draft is None else _output(query.stream, [draft], recursive=False).value
-    return None if draft is None or output is None else _facts(draft, output)
+    if draft is None or output is None:
+        return None
+    # The facts of the first one that keeps its rows are enough: those of all others take long.
+    facts_of = _occurrence_facts(draft, output)
+    return None if any(facts_of(i).stays for i in bounded) else _facts(draft, output)
 
 
 def _user_problems(problems: Sequence[Problem]) -> QueryError:
@@ -374,28 +380,31 @@ def _passing_by(query: Query) -> str | None:
 def _facts(draft: _QueryDraft, output: StreamDef) -> QueryFacts:
     """Keep, relevance, state bound and folding of every occurrence, for what the stream promises."""
     promised = {a: draft.functions[a] for a in output.progress}
+    facts = tuple(map(_occurrence_facts(draft, output), range(len(draft.federation.occurrences))))
+    return QueryFacts(draft.query, output, draft.federation, promised, facts, grids(draft.query.node, tuple(promised)))
+
+
+def _occurrence_facts(draft: _QueryDraft, output: StreamDef) -> Callable[[int], OccurrenceFacts]:
+    """The facts of each occurrence of a query, by its number."""
     node, few = draft.query.node, len(draft.federation.occurrences) <= MOST_OCCURRENCES
     tables = multiplying_tables(node)
-    operator = ordered_operator(draft.query.node)
+    operator = ordered_operator(node)
     # An operator that gathers events in order has read those up to where it has come.
-    waited = (
-        output.progress if operator is None else tuple(a for a in output.progress if a == completion(draft.query.node))
-    )
-    latencies = Latencies.among(promised)
-    facts: list[OccurrenceFacts] = []
-    for i, stream in enumerate(draft.federation.occurrences):
-        kept = keep(draft.federation, i, waited)
-        limit = bound(draft.federation, i, kept, latencies, tables.get(i, ()))
+    waited = output.progress if operator is None else tuple(a for a in output.progress if a == completion(node))
+    latencies = Latencies.among({a: draft.functions[a] for a in output.progress})
+
+    def facts(i: int) -> OccurrenceFacts:
+        kept, joined = keep(draft.federation, i, waited), tables.get(i, ())
+        limit = bound(draft.federation, i, kept, latencies, joined)
         folds, unknown = None, ""
         if isinstance(limit, Unbounded | Collected):
-            joined, for_ever = tables.get(i, ()), isinstance(limit, Unbounded)
+            for_ever = isinstance(limit, Unbounded)
             if few:
                 folds = folding(node, i, draft.streams, output.progress, latencies, joined, for_ever=for_ever)
             unknown = "" if folds is not None else why_unknown(node, i)
-        facts.append(OccurrenceFacts(i, stream, kept, relevance(kept), limit, folds, unknown))
-    return QueryFacts(
-        draft.query, output, draft.federation, promised, tuple(facts), grids(draft.query.node, tuple(promised))
-    )
+        return OccurrenceFacts(i, draft.federation.occurrences[i], kept, relevance(kept), limit, folds, unknown)
+
+    return facts
 
 
 def _conflicting_inputs(program: ProgramDef) -> list[Problem]:

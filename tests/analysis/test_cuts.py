@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.time import INF, Extended
-from tidegate.analysis import cuts
+from tidegate.analysis import cuts, pipeline
 from tidegate.analysis.cuts import _is_same
 from tidegate.analysis.facts import ProgramFacts, QueryFacts
 from tidegate.analysis.pipeline import _analysed
 from tidegate.analysis.progress.propagation import difference
+from tidegate.analysis.state.folding.foldable import MOST_OCCURRENCES
 
 r = tg.stream("R", "k bigint, t bigint", progress="t").as_("r")
 o = tg.stream("O", "id bigint, k bigint, t bigint, qty bigint", progress="t").as_("o")
@@ -96,6 +98,42 @@ def test_what_is_not_cut(name: str) -> None:
 def test_where_progress_would_change_nothing_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuts, "_is_same", lambda *_: False)
     assert len(queries(COUNTED)) == 1
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A name each time a query is analysed for cuts, and an occurrence for how it folds."""
+    names: list[str] = []
+
+    def noted(name: str, called: Any) -> Any:
+        def asks(*args: Any, **named: Any) -> Any:
+            names.append(name)
+            return called(*args, **named)
+
+        return asks
+
+    for name in ("_alone", "folding"):
+        monkeypatch.setattr(pipeline, name, noted(name, getattr(pipeline, name)))
+    return names
+
+
+def test_parts_are_tried_once_each_and_left_at_the_first_that_stays(asked: list[str]) -> None:
+    """Where each part was analysed for each occurrence, 16 streams took 15 seconds at each start."""
+    streams = [tg.stream(f"S{i}", "k bigint, t bigint", progress="t").as_(f"s{i}") for i in range(MOST_OCCURRENCES)]
+    made: Any = streams[0]
+    for before, after in pairwise(streams):
+        made = made.join(after, before.k == after.k, before.t <= after.t)
+    found = tg.program(One=made, Other=made.select(streams[0].k, streams[-1].t)).facts.queries
+    staying, parts = MOST_OCCURRENCES - 1, MOST_OCCURRENCES - 2
+    assert [sum(one.stays for one in query.occurrences) for query in found] == [staying, staying]
+    assert asked.count("_alone") == parts
+    assert asked.count("folding") == 2 * staying + parts
+
+
+def test_what_is_left_of_a_query_is_tried_once_for_each_part(asked: list[str]) -> None:
+    made = queries(REJECTED["a part whose rows stay"])
+    assert [one.stays for one in made[0].occurrences] == [False, True, True]
+    assert asked.count("_alone") == len(["the part", "what is left"])
 
 
 def function(*clauses: Sequence[tuple[str, str, Extended]]) -> Any:

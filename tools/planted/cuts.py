@@ -25,14 +25,32 @@ GROUP = Group(
         bug(
             "a part of which rows stay is cut out",
             CUTS,
-            "        return None if made is None or not made.output.progress or _number(made) else made\n",
-            "        return None if made is None or not made.output.progress else made\n",
+            "        made = self.analyse(written, self.streams, range(len(occurrences(part))))\n",
+            "        made = self.analyse(written, self.streams, ())\n",
         ),
         bug(
             "a part whose rows stay is cut out",
             CUTS,
-            "        if _stays(rest.occurrences[place]) or _number(rest) >= _number(query):\n",
-            "        if _number(rest) >= _number(query):\n",
+            "{**self.streams, stream.name: stream}, (place,))\n",
+            "{**self.streams, stream.name: stream}, ())\n",
+        ),
+        bug(
+            "a part that keeps rows for ever is tried again",
+            CUTS,
+            "            self.staying.add(part)\n",
+            "",
+        ),
+        bug(
+            "what is left is tried for each occurrence of a part",
+            CUTS,
+            "                tried.add(path)\n",
+            "",
+        ),
+        bug(
+            "all occurrences of a part are looked at although the first stays",
+            "analysis/pipeline.py",
+            "any(facts_of(i).stays for i in bounded)",
+            "any([facts_of(i).stays for i in bounded])",
         ),
         bug(
             "what has no value is set aside in a part",
