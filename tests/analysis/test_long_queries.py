@@ -205,6 +205,25 @@ def test_keys_of_pairs_are_those_of_the_whole_chain() -> None:
     assert {rule.keys for rule in rules.cases[0].partners} == {(("k", "k"),)}
 
 
+def rows_in_a_row(number: int) -> str:
+    some = ", ".join(f"A{i} AS x > A{i - 1}.x" for i in range(1, number))
+    order = " ".join(f"A{i}" for i in range(number))
+    return f"PARTITION BY k ORDER BY t MEASURES A0.x AS x PATTERN ({order}) WITHIN 5 MINUTES DEFINE {some}"
+
+
+@pytest.mark.long
+def test_definitions_of_a_row_pattern_take_time_in_proportion() -> None:
+    """Four times as many take four to six times as long, not fifteen as when each looked at the pattern, and at all
+    others.
+    """
+
+    def explained(number: int) -> str:
+        return str(tg.program(Q=S.match_recognize(rows_in_a_row(number))).explain().report)
+
+    explained(10)
+    assert seconds(lambda: explained(2400)) < 8 * seconds(lambda: explained(600))
+
+
 @pytest.mark.long
 def test_conditions_of_a_text_take_time_in_proportion() -> None:
     read(conditions(10))

@@ -41,8 +41,18 @@ from tidegate.algebra.terms import Term, rename_attributes
 from tidegate.algebra.typed.operations import term_type
 
 
+class _CachedByName(OrderedNode):
+    """Caches conditions by variable and navigations by name: each variable asks for its own, and there may be thousands
+    of them.
+    """
+
+    __slots__ = ("_conditions", "_navigations")
+    _conditions: Mapping[str, Term]
+    _navigations: Mapping[str, Navigation]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Sequences(OrderedNode):
+class Sequences(_CachedByName):
     """The matches of a row pattern in each partition.
 
     Rows are ordered by `time`, ties by `tie`. Conditions and measures read navigations by their names; conditions read
@@ -99,7 +109,22 @@ class Sequences(OrderedNode):
 
     def condition_of(self, variable: str) -> Term | None:
         """The condition of a variable; None: every row satisfies it."""
-        return next((d.condition for d in self.definitions if d.variable == variable), None)
+        try:
+            return self._conditions.get(variable)
+        except AttributeError:
+            conditions = {definition.variable: definition.condition for definition in reversed(self.definitions)}
+            object.__setattr__(self, "_conditions", conditions)
+            return conditions.get(variable)
+
+    @property
+    def navigation_by_name(self) -> Mapping[str, Navigation]:
+        """What conditions and measures read of the rows of a match, by the names under which they do."""
+        try:
+            return self._navigations
+        except AttributeError:
+            navigations = {navigation.name: navigation for navigation in self.navigations}
+            object.__setattr__(self, "_navigations", navigations)
+            return navigations
 
     def resolved(self, variable: str) -> tuple[str, ...]:
         """The variables that a name stands for: its own, or those of a subset."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal, TypeAlias, assert_never
@@ -148,24 +148,40 @@ def is_nullable(pattern: Pattern) -> bool:
             assert_never(pattern)
 
 
-def longest(pattern: Pattern, of: str | None = None) -> int | None:
-    """How many rows a match has at most, or how many `of` a variable; None: there is no such number."""
+def longest(pattern: Pattern) -> int | None:
+    """How many rows a match has at most; None: there is no such number."""
     match pattern:
-        case Step(variable):
-            return int(of in (None, variable))
+        case Step():
+            return 1
         case Anchor() | Absence():
             return 0
         case Concatenation(parts) | Permutation(parts):
-            return _total((longest(part, of) for part in parts), sum)
+            return _total(map(longest, parts), sum)
         case Alternation(parts):
-            return _total((longest(part, of) for part in parts), max)
+            return _total(map(longest, parts), max)
         case Repetition(part, _, most):
-            rows = longest(part, of)
-            if rows == 0 or most == 0:
-                return 0
-            return None if rows is None or most is None else rows * most
+            return _repeated(longest(part), most)
         case Exclusion(part):
-            return longest(part, of)
+            return longest(part)
+        case _:
+            assert_never(pattern)
+
+
+def longest_by_variable(pattern: Pattern) -> dict[str, int | None]:
+    """How many rows with each variable a match has at most; None: there is no such number."""
+    match pattern:
+        case Step(variable):
+            return {variable: 1}
+        case Anchor() | Absence():
+            return {}
+        case Concatenation(parts) | Permutation(parts):
+            return _totals(map(longest_by_variable, parts), sum)
+        case Alternation(parts):
+            return _totals(map(longest_by_variable, parts), max)
+        case Repetition(part, _, most):
+            return {variable: _repeated(rows, most) for variable, rows in longest_by_variable(part).items()}
+        case Exclusion(part):
+            return longest_by_variable(part)
         case _:
             assert_never(pattern)
 
@@ -189,10 +205,24 @@ def shortest(pattern: Pattern) -> int:
             assert_never(pattern)
 
 
-def _total(rows: Iterator[int | None], combined: Callable[[list[int]], int]) -> int | None:
+def _repeated(rows: int | None, most: int | None) -> int | None:
+    if rows == 0 or most == 0:
+        return 0
+    return None if rows is None or most is None else rows * most
+
+
+def _total(rows: Iterable[int | None], combined: Callable[[list[int]], int]) -> int | None:
     counted = list(rows)
     known = [number for number in counted if number is not None]
     return combined(known or [0]) if len(known) == len(counted) else None
+
+
+def _totals(parts: Iterable[Mapping[str, int | None]], combined: Callable[[list[int]], int]) -> dict[str, int | None]:
+    counted: dict[str, list[int | None]] = {}
+    for part in parts:
+        for variable, rows in part.items():
+            counted.setdefault(variable, []).append(rows)
+    return {variable: _total(rows, combined) for variable, rows in counted.items()}
 
 
 def orders_of(pattern: Permutation) -> Alternation:

@@ -107,7 +107,7 @@ class _Reader:
             events._tie,
             pattern,
             tuple(definitions),
-            tuple(navigations.found),
+            navigations.found,
             tuple(measures),
             tuple(self._limit(part, names, events) for part in self._children("within")),
             Preferred(self._skip(names)),

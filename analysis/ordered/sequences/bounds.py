@@ -15,6 +15,7 @@ from tidegate.algebra.ordered.sequences.pattern import (
     Anchor,
     Repetition,
     longest,
+    longest_by_variable,
     pattern_text,
     patterns_of,
     variables_of,
@@ -61,8 +62,8 @@ def most_rows_of(node: Sequences) -> int | None:
     if isinstance(node.selection, EveryMatch):
         return by_pattern
     total, counted = 0, dict[Variables, int]()
-    for variable in node.variables:
-        rows, most = longest(node.pattern, variable), _counted_rows(node, variable)
+    for variable, rows in longest_by_variable(node.pattern).items():
+        most = _counted_rows(node, variable)
         if rows is None and most is None:
             return by_pattern
         if most is None or (rows is not None and rows <= most.most):

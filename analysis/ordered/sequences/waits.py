@@ -136,8 +136,9 @@ def _steps(node: Sequences, variable: str) -> dict[RowOf, int]:
     """How many rows behind others the condition of a variable reads, by these; `RowOf()` is the row itself."""
     condition, found = node.condition_of(variable), dict[RowOf, int]()
     read = frozenset[str]() if condition is None else attributes_of(condition)
-    for navigation in node.navigations:
-        if navigation.name in read and isinstance(navigation, RowValue | Classifier) and navigation.row.step > 0:
+    for name in sorted(read & node.navigation_by_name.keys()):
+        navigation = node.navigation_by_name[name]
+        if isinstance(navigation, RowValue | Classifier) and navigation.row.step > 0:
             anchor = _anchor(navigation.row, variable)
             found[anchor] = max(found.get(anchor, 0), navigation.row.step)
     return found

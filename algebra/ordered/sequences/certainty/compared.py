@@ -36,7 +36,7 @@ def _sides(part: Term) -> Iterator[Term]:
 
 def _is_of_match(node: Sequences, variable: str, side: Term) -> bool:
     """Whether a term reads rows of the match, or before these, and nothing of a row with a variable behind it."""
-    navigations = {navigation.name: navigation for navigation in node.navigations}
+    navigations = node.navigation_by_name
     names = attributes_of(side)
     if not names or not names <= navigations.keys() or resolve(side, node.condition_schema()).fallible:
         return False

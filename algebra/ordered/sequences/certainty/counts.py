@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tidegate.algebra.functions.aggregates import Function
-from tidegate.algebra.ordered.sequences.navigation import RowsAggregate, Variables
+from tidegate.algebra.ordered.sequences.navigation import Navigation, RowsAggregate, Variables
 from tidegate.algebra.terms import Attr, Call, Lit, Term, conjuncts
 from tidegate.algebra.types import BIGINT
 
@@ -31,26 +31,29 @@ class MostRows:
 
 def most_rows(node: Sequences, condition: Term | None) -> tuple[MostRows, ...]:
     """What a condition says as parts of a conjunction that compare a number of rows with a constant."""
-    counts = {
-        n.name: n.variables
-        for n in node.navigations
-        if isinstance(n, RowsAggregate)
-        and n.aggregate.function is Function.COUNT
-        and n.aggregate.argument is None
-        and not n.final
-    }
     parts = () if condition is None else conjuncts(condition)
-    found = (_of_part(part, counts) for part in parts)
+    found = (_of_part(part, node.navigation_by_name) for part in parts)
     return tuple(dict.fromkeys(one for one in found if one is not None))
 
 
-def _of_part(part: Term, counts: Mapping[str, Variables]) -> MostRows | None:
+def _of_part(part: Term, navigations: Mapping[str, Navigation]) -> MostRows | None:
     match part:
         case Call("not", (Call(op, args),)) if op in _NEGATED:
-            return _of_part(Call(_NEGATED[op], args), counts)
+            return _of_part(Call(_NEGATED[op], args), navigations)
         case Call(op, (Lit() as left, Attr() as right)) if op in _TURNED:
-            return _of_part(Call(_TURNED[op], (right, left)), counts)
-        case Call("lt" | "le" | "eq" as op, (Attr(name), Lit(int(value), type_))) if name in counts and type_ == BIGINT:
-            return MostRows(counts[name], max(value - (op == "lt"), -1))
+            return _of_part(Call(_TURNED[op], (right, left)), navigations)
+        case Call("lt" | "le" | "eq" as op, (Attr(name), Lit(int(value), type_))) if type_ == BIGINT:
+            variables = _counted(navigations.get(name))
+            return None if variables is None else MostRows(variables, max(value - (op == "lt"), -1))
+        case _:
+            return None
+
+
+def _counted(navigation: Navigation | None) -> Variables | None:
+    """The variables whose rows so far it counts; None where it is no such count."""
+    match navigation:
+        case RowsAggregate(aggregate, variables, final=False):
+            of_rows = aggregate.function is Function.COUNT and aggregate.argument is None
+            return variables if of_rows else None
         case _:
             return None

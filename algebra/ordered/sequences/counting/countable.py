@@ -79,7 +79,7 @@ def _of_row(node: Sequences, variable: str) -> Term | str:
 
 def over_row(node: Sequences, variable: str, condition: Term) -> Term | str:
     """The condition of a variable, or a part of it, over the attributes of its row; the reason where it reads more."""
-    navigations = {navigation.name: navigation for navigation in node.navigations}
+    navigations = node.navigation_by_name
     for name in sorted(attributes_of(condition) & navigations.keys()):
         if not _is_own_row(navigations[name], variable):
             return f"the condition of {variable} reads {navigation_text(navigations[name])}"
