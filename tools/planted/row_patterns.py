@@ -41,7 +41,7 @@ GROUP = Group(
         ),
         bug("an attribute alone is not printed so", PRINTER, "plain = (measure or bool(row.variables))", "plain = bool(row.variables)"),
         bug("each value of an attribute has a unit of its own", NAVIGATIONS, "return self.navigations.attribute(name)", "return name"),
-        bug("a navigation has the name of an attribute", FOUND, "while name in self.schema or any(", "while any("),
+        bug("a navigation has the name of an attribute", FOUND, "while name in self.schema or name in", "while name in"),
         bug("without a place to skip to it is the next row", READER, "        return Skip()", '        return Skip("next row")'),
         bug("the first row of a variable is skipped to as the last", READER, 'Skip("first" if kind == "to_first" else "last", name_of(part))', 'Skip("last", name_of(part))'),
         bug("a least distance is the most", READER, '-ticks if part.kind == "distance_of_at_least" else ticks', "ticks"),
