@@ -66,7 +66,11 @@ class OccurrenceFacts:
     @property
     def kept(self) -> str:
         """Until when a row is stored, as text, and what is left of it then."""
-        return self.folding.describe() if self.folding is not None and self.folding.runs else self.keep.describe()
+        return self.kept_by()
+
+    def kept_by(self, most: int | None = None) -> str:
+        """The same; of many conditions `most` are printed."""
+        return self.folding.describe() if self.folding is not None and self.folding.runs else self.keep.describe(most)
 
     def proved(self, *, folding: bool) -> Bound:
         """The bound of its rows; of one whose rows fold, of those that are not settled (rule R34)."""

@@ -57,9 +57,11 @@ class Propagation:
             default=INF,
         )
 
-    def describe(self) -> str:
-        """The simplified function as text, such as `min(Smoke.time, FireEnd.time - 1m)`; ∞ distances are left out."""
-        return function_text(self._alternatives(), self.type)
+    def describe(self, most: int | None = None) -> str:
+        """The simplified function as text, such as `min(Smoke.time, FireEnd.time - 1m)`; ∞ distances are left out. Of
+        many arguments `most` are printed.
+        """
+        return function_text(self._alternatives(), self.type, most)
 
     def expression(self) -> sympy.Expr:
         """The function as a simplified sympy expression in ticks, over one symbol per input progress (`Smoke.time`)."""

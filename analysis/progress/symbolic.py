@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import DataType
-from tidegate.analysis.zones.wording import amount, shifted
+from tidegate.analysis.zones.wording import amount, first_of, shifted
 
 if TYPE_CHECKING:
     import sympy
@@ -35,17 +35,18 @@ def least_of_greatest(alternatives: Alternatives) -> sympy.Expr:
     return sympy.Min(*greatest, evaluate=len(greatest) <= MAX_SIMPLIFIED) if greatest else sympy.oo
 
 
-def function_text(alternatives: Alternatives, type_: DataType) -> str:
-    """The function with shifts printed as durations, names in the order in which they come: `min(A.t, B.t - 1m)`.
+def function_text(alternatives: Alternatives, type_: DataType, most: int | None = None) -> str:
+    """The function with shifts printed as durations, names in the order in which they come: `min(A.t, B.t - 1m)`. Of a
+    plain one with more than `most` arguments the first ones are printed, and how many more there are.
 
     Most are a least or a greatest alone, and are simplified without sympy, which takes 0.4 s to load.
     """
     names = [name for alternative in alternatives for name, _ in alternative]
-    plain = _plain_text(alternatives, names, type_)
+    plain = _plain_text(alternatives, names, type_, most)
     return plain if plain is not None else _simplified_text(least_of_greatest(alternatives), names, type_)
 
 
-def _plain_text(alternatives: Alternatives, names: Iterable[str], type_: DataType) -> str | None:
+def _plain_text(alternatives: Alternatives, names: Iterable[str], type_: DataType, most: int | None) -> str | None:
     finite = [{name: int(d) for name, d in alternative if d != INF} for alternative in alternatives]
     if not finite:
         return "∞"
@@ -61,7 +62,8 @@ def _plain_text(alternatives: Alternatives, names: Iterable[str], type_: DataTyp
         called, shifts = "max", finite[0]
     else:
         return None
-    parts = [shifted(name, -shifts[name], type_) for name in dict.fromkeys(names) if name in shifts]
+    named = [name for name in dict.fromkeys(names) if name in shifts]
+    parts = first_of(named, most, lambda name: shifted(name, -shifts[name], type_))
     return parts[0] if len(parts) == 1 else f"{called}({', '.join(parts)})"
 
 

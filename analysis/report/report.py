@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tidegate.algebra.dsl.checks.calls import checked_calls
 from tidegate.algebra.printing.plans import preformatted
@@ -22,6 +23,8 @@ from tidegate.analysis.state.window_partitions import rows_go_by_time, successiv
 from tidegate.analysis.summaries import listed
 from tidegate.analysis.zones.sites import zone_lines
 
+#: Of more conditions or instants in a row the text has so many: with each of 200 streams it had 200.
+MOST_LISTED: Final = 16
 #: The words of what is kept and how much, for who has not read the manual.
 _MEANINGS = {
     "p(t)": "up to which t the result is final",
@@ -69,9 +72,11 @@ def explain(facts: ProgramFacts, *, zones: bool = False) -> Explanation:
     return Explanation(facts, zones)
 
 
-def finality(query: QueryFacts) -> tuple[str, ...]:
-    """When a row of the result is final, one way per promised attribute; any of them suffices."""
-    return tuple(f"{a} <= {function.describe()}" for a, function in query.propagation.items())
+def finality(query: QueryFacts, most: int | None = None) -> tuple[str, ...]:
+    """When a row of the result is final, one way per promised attribute; any of them suffices. Of many instants `most`
+    are printed.
+    """
+    return tuple(f"{a} <= {function.describe(most)}" for a, function in query.propagation.items())
 
 
 def _recursion_dict(streams: tuple[str, ...], facts: ProgramFacts) -> dict[str, object]:
@@ -103,7 +108,7 @@ def _query_text(query: QueryFacts, facts: ProgramFacts, *, zones: bool) -> str:
         lines.append(_entry("relations", relations))
     lines.append(_entry("progress", [", ".join(query.output.progress) or "none: the result is static"]))
     if query.propagation:
-        ways = finality(query)
+        ways = finality(query, MOST_LISTED)
         lines.append(_entry("final when", [ways[0], *(f"or {way}" for way in ways[1:])]))
     if recursion is not None:
         lines.append(_entry("recursion", _recursion_lines(query, recursion)))
@@ -157,7 +162,7 @@ def _entry(name: str, values: list[str], width: int = 0) -> str:
 
 
 def _kept(occurrence: OccurrenceFacts) -> str:
-    return kept_text(occurrence.kept)
+    return kept_text(occurrence.kept_by(MOST_LISTED))
 
 
 def kept_text(condition: str) -> str:

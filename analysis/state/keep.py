@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,7 +17,7 @@ from tidegate.analysis.federation.views import Necessary, View, declared_matrix,
 from tidegate.analysis.progress.pass_ import above
 from tidegate.analysis.state.thresholds import Case, Extents, KnownThresholds, Thresholds, known_thresholds
 from tidegate.analysis.zones.federation import Federation
-from tidegate.analysis.zones.wording import at_most, shifted
+from tidegate.analysis.zones.wording import at_most, first_of, shifted
 from tidegate.analysis.zones.zone import Variable, hull
 
 
@@ -59,17 +59,24 @@ class Keep:
         build = partial(_condition, self.stream, self.needed, dict(p))
         return Thresholds(tuple(case for case in cases if case is not None), build)
 
-    def describe(self) -> str:
-        """Until when a row is kept, as text; `p(a)` is the query's progress on a."""
+    def describe(self, most: int | None = None) -> str:
+        """Until when a row is kept, as text; `p(a)` is the query's progress on a. Of many conditions `most` are
+        printed.
+        """
         cases = []
         for needed in self.needed:
-            parts = [at_most(y, x, c, self.stream.schema[x].type) for x, y, c in needed.inner]
-            for a, bounds in needed.ahead:
-                parts += [f"{shifted(x, d, self.stream.schema[x].type)} > p({a})" for x, d in bounds]
-            cases.append(" and ".join(parts) if parts else "always")
+            parts: list[Callable[[], str]] = [partial(self._within, *within) for within in needed.inner]
+            parts += [partial(self._ahead, x, d, a) for a, bounds in needed.ahead for x, d in bounds]
+            cases.append(" and ".join(first_of(parts, most, lambda text: text())) if parts else "always")
         if not cases:
             return "never"
         return "always" if "always" in cases else " or ".join(dict.fromkeys(cases))
+
+    def _within(self, x: str, y: str, c: int) -> str:
+        return at_most(y, x, c, self.stream.schema[x].type)
+
+    def _ahead(self, x: str, d: int, a: str) -> str:
+        return f"{shifted(x, d, self.stream.schema[x].type)} > p({a})"
 
 
 def keep(federation: Federation, i: int, promised: tuple[str, ...]) -> Keep:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from tidegate.algebra.printing.terms import value_text
 from tidegate.algebra.time import INF, Extended, duration_ticks, format_duration, signed_duration
 from tidegate.algebra.types import DataType, Kind
+
+T = TypeVar("T")
 
 #: What hints propose as bounds and windows, in ticks and as it is written: the first that fits.
 _SPANS: Final[Mapping[Kind, tuple[tuple[int, str], ...]]] = {
@@ -20,6 +22,12 @@ _SPANS: Final[Mapping[Kind, tuple[tuple[int, str], ...]]] = {
 def amount(ticks: int, type_: DataType) -> str:
     """A number of ticks as text: a duration for timestamps, else the plain number."""
     return format_duration(ticks) if type_.kind is Kind.TIMESTAMP else str(ticks)
+
+
+def first_of(parts: Sequence[T], most: int | None, text: Callable[[T], str]) -> list[str]:
+    """The texts of the first `most` parts, and how many more there are; without such a number those of all."""
+    texts = [text(part) for part in parts[:most]]
+    return texts if len(texts) == len(parts) else [*texts, f"{len(parts) - len(texts):,} more"]
 
 
 def factor(text: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import tidegate as tg
 from tidegate import hours, minutes
-from tidegate.analysis.report.report import explain
+from tidegate.analysis.report.report import MOST_LISTED, explain
 
 
 def frames() -> tg.Program:
@@ -49,6 +50,28 @@ def test_the_text_of_a_query() -> None:
 def test_zones_come_on_request() -> None:
     text = str(explain(frames().facts, zones=True))
     assert text == TEXT + "\n  zone 1      end <= start + 1d\n              start + 1m <= end" + WORDS
+
+
+def test_of_many_streams_the_text_names_the_first_and_how_many_more_there_are() -> None:
+    """With each of 200 streams it had the 200 others, 1.3 MB in all."""
+
+    def chain(number: int) -> Any:
+        streams = [tg.stream(f"S{i}", "k bigint, t bigint", progress="t").as_(f"s{i}") for i in range(number)]
+        joined: Any = streams[0]
+        for before, after in pairwise(streams):
+            joined = joined.join(after, before.k == after.k, before.t <= after.t, after.t <= before.t + 5)
+        return tg.program(Q=joined).explain()
+
+    explained = chain(MOST_LISTED + 2)
+    report = explained.report
+    first = [f"t{'' if i == 0 else f' + {5 * i}'} > p(s{i}.t)" for i in range(MOST_LISTED)]
+    assert f"S0   while {' and '.join(first)} and 2 more\n" in report
+    read = [f"S{i}.t{'' if i == 0 else f' - {5 * i}'}" for i in range(MOST_LISTED)]
+    assert f"final when  s0.t <= min({', '.join(read)}, 2 more)\n" in report
+    assert "more" not in chain(MOST_LISTED).report
+    (query,) = explained.to_dict()["queries"]
+    assert "more" not in json.dumps(query)
+    assert query["occurrences"][0]["kept"].count(" and ") == MOST_LISTED + 1
 
 
 def test_words_are_explained_where_they_occur_and_rules_are_not_named() -> None:
