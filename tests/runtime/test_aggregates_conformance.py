@@ -121,7 +121,11 @@ def test_no_module_but_the_table_and_what_users_call_names_an_aggregate() -> Non
     }
     folding = {f"runtime/plan/folding/{name}.py" for name in ("carriers", "weights")}
     folding |= {f"runtime/eval/aggregates/{name}.py" for name in ("fold_rows", "look_back_form")}
-    hints = {"analysis/validity/forms.py", "analysis/state/folding/runtime_limits.py"}
+    hints = {
+        "analysis/validity/calendar_parts.py",
+        "analysis/validity/forms.py",
+        "analysis/state/folding/runtime_limits.py",
+    }
     text = {f"algebra/text/row_patterns/{name}.py" for name in ("navigations", "printer")}
     # Windows between rows count theirs, so as to leave out those without.
     users = {"algebra/dsl/aggregates.py", "algebra/dsl/windows/opened.py", *text}
