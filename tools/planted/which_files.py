@@ -25,6 +25,12 @@ GROUP = Group(
             "{name: tuple(one.data.found()) for name, one in self.setup.sources.items()}",
             loops=True,
         ),
+        bug(
+            "a directory that was read before it was said to end has no end",
+            RUN,
+            "return any(state.progress.inputs.get(of, -INF) < INF for of in self.setup.ended(read))",
+            "return False",
+        ),
         bug("a batch reads all files", WHICH, "None if self.at_once else", "None if True else"),
         bug("one batch does not read all files", WHICH, "None if self.at_once else", "None if False else"),
         bug(

@@ -108,6 +108,19 @@ class RunningQuery(StreamingQuery):
         return standing(title, self._run.runner)
 
     @property
+    def isActive(self) -> bool:  # Spark's name
+        """As Spark's: whether the query runs; one that has ended gives up the checkpoint.
+
+        Examples:
+            >>> query.isActive
+            False
+        """
+        is_active = super().isActive
+        if not is_active:
+            self._run.close()
+        return is_active
+
+    @property
     def reports(self) -> list[BatchReport]:
         """What the last `KEPT_REPORTS` (100) batches of this run did, oldest first; `on_batch` sees every batch.
 
@@ -278,9 +291,7 @@ class RunningQuery(StreamingQuery):
             self._check_over()
 
     def _check_over(self) -> None:
-        """Gives up what a query holds that has ended."""
         if not self.isActive:
-            self._run.close()
             self._run.unhush()
 
     @contextmanager

@@ -210,8 +210,14 @@ class SparkRun:
         return self._is_left()
 
     def _is_left(self) -> bool:
-        """Whether there is something for another batch: files, or a recursion that goes on."""
-        return self.selection.is_left(self.setup.directories) or self.runner.state.is_unfinished
+        """Whether there is something for another batch: files, a recursion that goes on, or the end of a directory that
+        was read before it was said to end.
+        """
+        directories, state = self.setup.directories, self.runner.state
+        if self.selection.is_left(directories) or state.is_unfinished:
+            return True
+        read = self.setup.read_by({}, {name: one.waiting for name, one in directories.items()})
+        return any(state.progress.inputs.get(of, -INF) < INF for of in self.setup.ended(read))
 
     def _batch(self, offer: Offer, spark_batch: SparkBatch, clock: int, stored: Sequence[Mapping[str, Any]]) -> None:
         """A batch of ours: of what Spark offers with what workers `stored` of it, and of files."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,41 @@ def test_a_run_goes_on_with_new_files_on_either_engine(spark: SparkSession, tmp_
     ) as session:
         session.process()
     assert published(tmp_path / "out") == expected(range(6))
+
+
+def test_a_directory_that_was_read_ends_once_that_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    """Though no file is left, a batch says that it has ended; the next run has nothing to do."""
+    write(tmp_path / "in", range(4))
+    run(spark, {"E": files(tmp_path / "in")}, tmp_path)
+    assert published(tmp_path / "out") != expected(range(4))
+    query = run(spark, {"E": files(tmp_path / "in", bounded=True)}, tmp_path)
+    assert published(tmp_path / "out") == expected(range(4))
+    assert len(query.reports) == 1
+    assert run(spark, {"E": files(tmp_path / "in", bounded=True)}, tmp_path).reports == []
+
+
+def test_a_query_that_is_asked_whether_it_runs_gives_up_its_checkpoint_as_it_ends(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path / "in", range(2))
+    query = start(
+        spark,
+        program().facts,
+        sources={"E": files(tmp_path / "in")},
+        statics={"N": NAMES},
+        sinks=sinks(tmp_path / "out"),
+        checkpoint=tmp_path / "checkpoint",
+    )
+    while query.isActive:
+        time.sleep(0.05)
+    with Session(
+        program().facts,
+        LocalStore(tmp_path / "checkpoint"),
+        {"E": files(tmp_path / "in")},
+        {"N": NAMES},
+        sinks(tmp_path / "out"),
+    ) as session:
+        assert session.counts["E"].rows_in > 0
 
 
 @pytest.mark.parametrize("where", ["commit-before-manifest", "commit-after-manifest"])
