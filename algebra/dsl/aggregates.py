@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, overload
+import re
+from typing import TYPE_CHECKING, Final, NoReturn, overload
 
 from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
-from tidegate.algebra.dsl.checks.suggestions import aggregate_hint, row_value_hint
-from tidegate.algebra.dsl.expression import Expression, Operand, ValueOfGroup, build, constant, to_expression
+from tidegate.algebra.dsl.checks.suggestions import aggregate_hint, matched_rows_hint, row_value_hint
+from tidegate.algebra.dsl.expression import (
+    Expression,
+    MatchOrigin,
+    Operand,
+    ValueOfGroup,
+    build,
+    constant,
+    to_expression,
+)
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.dsl.literals import whole_text
 from tidegate.algebra.errors import QueryError, Site
@@ -17,6 +26,8 @@ from tidegate.algebra.types import BOOLEAN, NULL
 
 _NO_ARGUMENT = ("TG132", "name what it aggregates: tg.sum(r.x); only count() works without, and counts rows")
 _NO_CONDITION = ("TG132", "name the condition: tg.count_if(r.x > 5)")
+#: The variable in `F.price` or `FIRST(F.price)`.
+_VARIABLE: Final = re.compile(r"\w+(?=\.)")
 _NO_ORDER = ("TG132", "name what the rows of a group are ordered by: by=r.time")
 
 
@@ -62,11 +73,21 @@ class AggregateExpression(ValueOfGroup):
             raise unknown_name(f"no method of aggregates is called {name!r}: {self!r}", aggregate_hint(name))
 
     def _no_value(self) -> QueryError:
+        function, variable = self._function.value, self._variable()
         return QueryError(
             "TG115",
             f"{self!r} is an aggregate: it has no value in a row",
-            hint=row_value_hint(self._function.value),
+            hint=row_value_hint(function) if variable is None else matched_rows_hint(function, variable),
         )
+
+    def _variable(self) -> str | None:
+        """The variable of a row pattern that it reads a row of, or `rows`; None: it reads rows of relations."""
+        for part in (self._argument, self._by):
+            for name, use in () if part is None else part._reads.items():
+                if isinstance(use.origin, MatchOrigin):
+                    named = _VARIABLE.search(name)
+                    return "rows" if named is None else named[0]
+        return None
 
 
 def _aggregate(

@@ -48,6 +48,11 @@ class Origin:
     label: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchOrigin(Origin):
+    """Where the values of rows of a match come from, as the conditions and measures of a row pattern read them."""
+
+
 @dataclass(frozen=True, slots=True)
 class AttributeUse:
     """An attribute that an expression reads, and its origin."""

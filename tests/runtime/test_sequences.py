@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -327,6 +328,62 @@ def test_they_progress_on_when_they_are_certain() -> None:
 def test_what_can_not_be_is_said(make: Any, says: str) -> None:
     with pytest.raises(tg.QueryError, match=says):
         make()
+
+
+def measured(**given: Any) -> Any:
+    return lambda: UNTYPED.sequences("A B", by="k", **given)
+
+
+@pytest.mark.parametrize(
+    ("make", "says", "hint"),
+    [
+        (measured(partition_by="k"), "TG114 partition_by='k' is no option", 'write by="k"'),
+        (measured(partition_by=UNTYPED.k), "TG114 partition_by=k is no option", 'write by="k"'),
+        (measured(group_by=["k"]), r"TG114 group_by=\['k'\] is no option", 'write by="k"'),
+        (measured(order_by="t"), "TG114 order_by='t' is no option", 'write order="time"'),
+        (measured(window="5m"), "TG114 window='5m' is no option", 'write within="5m"'),
+        (measured(timeout=tg.minutes(5)), "TG114 timeout=5m is no option", 'write within="5m"'),
+        (measured(withn=5), "TG114 withn=5 is no option", "did you mean within=?"),
+        (measured(match="any"), "TG114 match='any' is no option", 'write matches="contiguous"'),
+        (measured(after_match="next"), "TG114 after_match='next' is no option", 'write skip="past last row"'),
+        (measured(emission="final"), "TG114 emission='final' is no option", "leave it out: a match is reported when"),
+        (measured(defines={"A": VALUES["A"]}), "TG114 defines=.* is no option", 'write define={"A": lambda m:'),
+        (measured(measures={"n": 1}), "TG114 measures=.* is no option", "n=lambda m: m.A.agg(tg.count())"),
+        (measured(x=1), "TG114 x=1 is no option", "a constant is added to the matches, .with_(x=tg.lit(...))"),
+        (measured(x=None), "TG114 x=None is no option", "a measure is a function of the match, x=lambda m: m.A.x"),
+        (measured(x=False), "TG114 x=False is no option", ".with_(x=tg.lit(...))"),
+        (measured(n=tg.count()), r"TG115 count\(\) is an aggregate", "write m.A.agg(tg.count())"),
+        (measured(n=lambda m: tg.count(m.B.v)), r"TG115 count\(B.v\) is an aggregate", "write m.B.agg(tg.count())"),
+        (measured(n=lambda m: tg.max(m.B.first().v)), "TG115 max.* is an aggregate", "write m.B.agg(tg.max(r.x))"),
+        (measured(n=lambda m: m.B.v + tg.sum(m.rows.v)), "TG115 .* is an aggregate", "write m.rows.agg(tg.sum(r.x))"),
+        (measured(n=lambda m: tg.count(m.B)), r"TG110 B.\* is a row of the match", "is m.B.agg(tg.count())"),
+        (measured(n=lambda m: m.B), r"TG110 B.\* is a row of the match", "name an attribute: m.B.x"),
+        (measured(define={"B": lambda m: m.B > 3}), r"TG110 B.\* is a row of the match", "m.B.x"),
+        (measured(n=lambda m: m.B.count()), "TG131 rows of the match have no .*'count'", "write m.B.agg(tg.count())"),
+        (measured(n=lambda m: m.B.mean("v")), "TG131 rows of the match have no .*'mean'", "m.B.agg(tg.avg(r.x))"),
+        (
+            measured(subsets={"AB": ["A", "B"]}, n=lambda m: m.AB.count()),
+            "TG131 rows of the match have no .*'count'",
+            "write m.AB.agg(tg.count())",
+        ),
+    ],
+)
+def test_what_is_no_measure_is_said_with_what_is_meant(make: Any, says: str, hint: str) -> None:
+    with pytest.raises(tg.QueryError, match=says) as caught:
+        make()
+    assert hint in caught.value.hint
+
+
+def test_a_duration_is_no_measure() -> None:
+    for given in ("5m", tg.minutes(5), dt.timedelta(minutes=5)):
+        with pytest.raises(tg.QueryError, match=r"TG114 lasts=.* is no option of sequences, and no measure"):
+            UNTYPED.sequences("A B", by="k", lasts=given)
+
+
+def test_a_measure_can_be_a_constant_that_is_said_to_be_one() -> None:
+    rows = [("a", 1, 1, 1), ("a", 2, 2, 2)]
+    named = S.sequences("A B", by="k", define={name: VALUES[name] for name in "AB"}, x=tg.lit("A B"), key=S.v)
+    assert run(named.select("x", "key", "detected"), rows) == [("A B", 2, 2)]
 
 
 @pytest.mark.parametrize("pattern", ["A B", "A B !C[4]"])

@@ -25,6 +25,7 @@ OUTLINES = f"{FOLDER}/outlines.py"
 ZONE = f"{FOLDER}/certainty/zone.py"
 FAMILY = "analysis/ordered/sequences/family.py"
 SETS = "analysis/report/predicate_sets.py"
+BUILD = "algebra/dsl/sequences/build.py"
 
 GROUP = Group(
     "row patterns",
@@ -50,6 +51,12 @@ GROUP = Group(
             FAMILY,
             "over_row(node, of.variable, part) for part in conjuncts",
             'over_row(node, "", part) for part in conjuncts',
+        ),
+        bug(
+            "a duration is a measure",
+            BUILD,
+            "isinstance(given, Expression) and not _is_duration(given) and",
+            "isinstance(given, Expression) and",
         ),
         bug(
             "a value is less than itself",

@@ -496,6 +496,36 @@ OVER_OPTIONS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("order_by", "sort", "sort_by"), "order")
 )
 
+#: What others call the options of `sequences`.
+SEQUENCE_OPTIONS: Mapping[str, str] = MappingProxyType(
+    dict(OVER_OPTIONS)
+    | dict.fromkeys(("partitions", "key_by"), "by")
+    | dict.fromkeys(("window", "timeout", "limit", "duration", "max_duration", "time_limit"), "within")
+    | dict.fromkeys(("defines", "definitions", "definition", "conditions"), "define")
+    | dict.fromkeys(("match", "mode", "strategy", "contiguity"), "matches")
+    | dict.fromkeys(("after_match", "after_match_skip", "skip_strategy", "skip_to"), "skip")
+    | {"rows_per_match": "rows", "subset": "subsets"}
+)
+#: What each of these options takes.
+SEQUENCE_VALUES: Mapping[str, str] = MappingProxyType(
+    {
+        "by": 'by="k"',
+        "order": 'order="time"',
+        "within": 'within="5m"',
+        "define": 'define={"A": lambda m: m.A.x > 5}',
+        "matches": 'matches="contiguous", "next", "any" or "preferred"',
+        "skip": 'skip="past last row", "next row", "first A" or "last A"',
+        "rows": 'rows="one" or "all"',
+        "subsets": 'subsets={"AB": ["A", "B"]}',
+    }
+)
+_MEASURES = "measures are keywords: top=lambda m: m.A.x, n=lambda m: m.A.agg(tg.count())"
+#: What others say of matches in keywords, and what there is instead.
+SEQUENCE_KEYWORDS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("measures", "measure"), _MEASURES)
+    | {"emission": "leave it out: a match is reported when no row to come can change it"}
+)
+
 #: What other libraries ask of partitions in order of time.
 PARTITION_METHODS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(NEIGHBOURS, _ROW_BEFORE)
@@ -585,6 +615,19 @@ def row_value_hint(function: str) -> str:
     """What to do instead of an aggregate in a condition on rows: `first` and `last` may be meant of the row before."""
     named = "give it a name in agg(), and compute with that name in with_() or where() afterwards"
     return f"{named}; {_ROW_BEFORE}" if function in ("first", "last") else named
+
+
+#: How an aggregate of rows is written, by its name here and elsewhere.
+AGGREGATES_OF_ROWS: Mapping[str, str] = MappingProxyType(
+    {function.value: _of_rows(entry.written) for function, entry in TABLE.items()}
+    | dict.fromkeys(("count", "size", "len"), "tg.count()")
+    | dict.fromkeys(("mean", "average"), "tg.avg(r.x)")
+)
+
+
+def matched_rows_hint(function: str, variable: str) -> str:
+    """How an aggregate of the rows of a match is written."""
+    return f"write m.{variable}.agg({AGGREGATES_OF_ROWS[function]})"
 
 
 def aggregate_hint(name: str) -> str:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 from tidegate.algebra.diagnostics.shown import nearest, shown
+from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
 from tidegate.algebra.dsl.checks.relation import applied, check_condition, listed
-from tidegate.algebra.dsl.expression import Expression, to_expression
+from tidegate.algebra.dsl.checks.suggestions import (
+    SEQUENCE_KEYWORDS,
+    SEQUENCE_OPTIONS,
+    SEQUENCE_VALUES,
+    matched_rows_hint,
+)
+from tidegate.algebra.dsl.expression import Expression, ValueOfGroup, to_expression
 from tidegate.algebra.dsl.sequences.rows import MatchedRows, Navigations
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, TemporalTerm, Var, temporal_formula
@@ -29,7 +36,8 @@ from tidegate.algebra.ordered.sequences.navigation import RowOf, RowValue
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.pattern import Pattern, absent_in, variables_of
 from tidegate.algebra.schema import Attribute, checked_name
-from tidegate.algebra.terms import Attr, Term, attributes_of, rename_attributes
+from tidegate.algebra.terms import Attr, Lit, Term, attributes_of, rename_attributes
+from tidegate.algebra.types import DURATION
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Relation
@@ -58,6 +66,10 @@ class SequenceOptions:
     per_start: object
 
 
+#: The options of `sequences` by their names.
+_OPTIONS: Final = ("by", "order", "tie", *(field.name for field in fields(SequenceOptions)))
+
+
 def pattern_of(given: object, relation: Relation, time: str) -> Pattern:
     """The pattern that is given as text, or as it is; `QueryError` TG114 for what is none."""
     if isinstance(given, str):
@@ -80,6 +92,8 @@ def sequences_node(
 ) -> tuple[Sequences, list[Expression]]:
     """The node, and the parts that it is written with."""
     keys, time, tie = order
+    for name, given in measures.items():
+        _check_measure(name, given)
     subsets = tuple((name, tuple(listed(of))) for name, of in options.subsets.items())
     variables = tuple(dict.fromkeys((*variables_of(pattern), *absent_in(pattern))))
     read = Navigations(relation, (*variables, *options.subsets), dict(subsets))
@@ -112,6 +126,10 @@ def sequences_node(
 def _given(read: Navigations, given: object) -> Expression:
     """The expression of a condition or measure, of which the attributes are those of the row at hand."""
     value = applied(given, MatchedRows(read), hint="write lambda m: m.A.x > 1") if callable(given) else given
+    if isinstance(value, AggregateExpression):
+        variable = value._variable() or next(iter(read.variables))
+        hint = matched_rows_hint(value._function.value, variable)
+        raise QueryError("TG115", f"{value!r} is an aggregate, and says not of which rows of the match", hint=hint)
     part = to_expression(value)
     own = {name: use for name, use in part._reads.items() if use.origin is not read.origin}
     read.of._column(Expression(part._term, part._type, own, {}))
@@ -122,6 +140,32 @@ def _given(read: Navigations, given: object) -> Expression:
 def _condition(read: Navigations, given: object) -> Term:
     check_condition(given)
     return _given(read, given)._term
+
+
+def _check_measure(name: str, given: object) -> None:
+    """`QueryError` TG114 for a constant as a measure: an option is meant that is called otherwise."""
+    option = SEQUENCE_OPTIONS.get(name)
+    if callable(given) or isinstance(given, ValueOfGroup):
+        return
+    # `partition_by=r.k` names the key, and is no measure of this name.
+    if isinstance(given, Expression) and not _is_duration(given) and not (option and name.endswith("_by")):
+        return
+    near = nearest(name, _OPTIONS, 1)
+    if option is not None:
+        hint = f"write {SEQUENCE_VALUES[option]}"
+    elif name in SEQUENCE_KEYWORDS:
+        hint = SEQUENCE_KEYWORDS[name]
+    else:
+        hint = f"did you mean {near[0]}=? " if near else ""
+        hint += (
+            f"a measure is a function of the match, {name}=lambda m: m.A.x; a constant is added to the matches, "
+            f".with_({name}=tg.lit(...))"
+        )
+    raise QueryError("TG114", f"{name}={shown(given)} is no option of sequences, and no measure", hint=hint)
+
+
+def _is_duration(given: Expression) -> bool:
+    return isinstance(given._term, Lit) and given._type == DURATION
 
 
 def _measure(read: Navigations, given: object) -> Term:

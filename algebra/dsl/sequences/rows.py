@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
-from tidegate.algebra.dsl.expression import Expression, Operand, Origin, attribute_expression
+from tidegate.algebra.dsl.checks.suggestions import AGGREGATES_OF_ROWS, matched_rows_hint
+from tidegate.algebra.dsl.expression import Expression, MatchOrigin, Operand, ValueOfGroup, attribute_expression
 from tidegate.algebra.dsl.grouping import aggregate_of
 from tidegate.algebra.dsl.here import Here, unknown_name
 from tidegate.algebra.errors import QueryError
@@ -34,7 +35,7 @@ class Navigations:
 
     def __init__(self, of: Relation, variables: tuple[str, ...], subsets: Mapping[str, tuple[str, ...]]) -> None:
         self.of, self.variables, self.subsets = of, variables, subsets
-        self.origin = Origin("this match")
+        self.origin = MatchOrigin("this match")
         self.by_name: dict[str, Navigation] = {}
         self.parts: list[Expression] = []
 
@@ -63,7 +64,7 @@ class Navigations:
 
 
 @checked_calls
-class MatchedRow:
+class MatchedRow(ValueOfGroup):
     """A row of a match, of which attributes are values: `m.A.price`.
 
     `m.A` is the last row with the variable `A` so far, `m.A.first()` the first one, `m.A.last(1)` the one before the
@@ -85,6 +86,19 @@ class MatchedRow:
     def __repr__(self) -> str:
         return navigation_text(RowValue("", Attr("*"), self._row, self._final))
 
+    def _no_value(self) -> QueryError:
+        variable = self._variable
+        return QueryError(
+            "TG110",
+            f"{self!r} is a row of the match, and no value",
+            hint=f"name an attribute: m.{variable}.x; how many rows there are is m.{variable}.agg(tg.count())",
+        )
+
+    @property
+    def _variable(self) -> str:
+        """What users write behind `m.` for the rows of which this is one."""
+        return next(iter(self._navigations.names_of(self._row.variables)), "rows")
+
     def __getitem__(self, name: str) -> Expression:
         with Here():
             return self.value(self._navigations.of._attribute(name))
@@ -102,6 +116,8 @@ class MatchedRow:
             if name not in known:
                 near = nearest(name, known, 3)
                 hint = f"did you mean {' or '.join(near)}?" if near else f"attributes here: {', '.join(known)}"
+                if name in AGGREGATES_OF_ROWS:
+                    hint = matched_rows_hint(name, self._variable)
                 raise unknown_name(f"rows of the match have no attribute {name!r}", hint)
             with Here():
                 return self.value(self._navigations.of._attribute(name))
