@@ -37,6 +37,8 @@ _CALLED = {
 _OPERATORS = ("DIV", "IS", "AND", "OR")
 #: What begins a comment elsewhere.
 _COMMENTS = ("#", "//", "/*")
+#: A name as MySQL, Spark and Flink quote it.
+_BACK_TICKS = re.compile(r"`([^`]{1,80})`")
 #: A comma behind the last of several things, before the word that follows.
 _LAST_COMMA = re.compile(r",\s*(\w+)\s*$")
 #: A duration has begun, and what follows it is none of its parts.
@@ -171,6 +173,8 @@ class Text:
         """How that is written here which the text writes as SQL or EPL do; empty where it is none of theirs."""
         before = "\n".join([*self._lines[: line - 1], self._lines[line - 1][: column - 1]])
         rest = self._lines[line - 1][column - 1 :]
+        if quoted := _BACK_TICKS.match(rest):
+            return f'names are in double quotes: "{quoted[1]}"'
         if rest.startswith(_COMMENTS):
             return "a comment begins with --"
         comma = _LAST_COMMA.search(before)
