@@ -538,6 +538,7 @@ class Intervals(Relation):
                     "what does not happen is a.anti_join(b, ...)",
                 )
 
+        __lt__ = __le__ = __gt__ = __ge__ = _no_operator
         __rshift__ = __lshift__ = __and__ = __or__ = __add__ = __sub__ = __invert__ = __neg__ = _no_operator
 
     def _related(self, relation: Allen, other: Intervals) -> Expression:

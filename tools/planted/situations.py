@@ -200,6 +200,12 @@ GROUP = Group(
             required=True,
         ),
         bug(
+            "keys in another order have other names",
+            "algebra/ordered/match/node.py",
+            "len(situation.keys) == len(node.keys) and not set(situation.keys) & {ours for _, ours in pairs}",
+            "len(situation.keys) == len(node.keys)",
+        ),
+        bug(
             "during is its converse",
             "algebra/dsl/situations.py",
             "DURING",

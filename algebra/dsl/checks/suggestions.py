@@ -481,6 +481,7 @@ METHOD_KEYWORDS: Mapping[tuple[str, str], str] = MappingProxyType(
         'equal keys are by="k", or by=[("k", "l")] of two names; the instants are left_on="time", right_on="at", the '
         'limit is within="10m"; ',
     )
+    | {("run", "close_open"): 'an instant after all rows ends what is open: close_at="2026-03-02T12:00Z"; '}
     | {("asof_join", "allow_exact_matches"): "strict=True leaves a row at the instant itself out; "}
     | {("asof_join", "strategy"): 'it is direction="backward", "forward" or "nearest"; '}
     | {

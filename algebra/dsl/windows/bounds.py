@@ -9,7 +9,7 @@ from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.checks.calls import called, checked_calls
 from tidegate.algebra.dsl.checks.durations import Duration, check_duration, duration_in_ticks
 from tidegate.algebra.dsl.checks.relation import flag
-from tidegate.algebra.dsl.expression import to_expression
+from tidegate.algebra.dsl.expression import ValueOfGroup, to_expression
 from tidegate.algebra.dsl.here import Here
 from tidegate.algebra.dsl.literals import plain
 from tidegate.algebra.errors import QueryError
@@ -45,7 +45,7 @@ MOST_WINDOWS: Final = 10_000_000
 
 
 @checked_calls
-class WindowBounds:
+class WindowBounds(ValueOfGroup):
     """Which windows there are: `tg.session`, `tg.hopping`, `tg.cumulating`, `tg.calendar`, `tg.landmark` or
     `tg.rows`, for `relation.windows(...)`.
 
@@ -61,6 +61,13 @@ class WindowBounds:
 
     def __repr__(self) -> str:
         return self._shown
+
+    def _no_value(self) -> QueryError:
+        return QueryError(
+            "TG110",
+            f"{self._shown} says which windows there are, and has no value in a row",
+            hint=f'write r.windows(tg.{self._shown}, by="key").agg(n=tg.count())',
+        )
 
 
 class WindowsOfRows:

@@ -114,6 +114,13 @@ def window_of(bounds: object, type_: DataType) -> Window:
             hint="windows between rows are taken as tg.between(...) has made them; what is selected of them are rows: "
             "choose by which rows open and close them, or afterwards, windows(these).agg(...).where(...)",
         )
+    if isinstance(bounds, Expression):
+        raise QueryError(
+            "TG114",
+            f"{bounds!r} is a value of a row, and says not which windows there are",
+            hint="as a key it goes into group_by(w=...); windows that do not overlap are "
+            'tg.hopping("10s", every="10s") here',
+        )
     if not isinstance(bounds, WindowBounds):
         raise QueryError(
             "TG114",

@@ -167,18 +167,41 @@ def match_schema(node: Match) -> Schema:
     attributes = [first[key] for key in node.keys]
     for symbol, situation in zip(node.symbols, node.situations, strict=True):
         schema = situation.schema
-        if situation.keys != node.keys or [schema[k].type for k in node.keys] != [first[k].type for k in node.keys]:
-            raise QueryError(
-                "TG108",
-                f"{symbol} is partitioned by other attributes",
-                hint="partition all situations by the same keys",
-            )
+        _require_keys(node, symbol, situation)
         if schema[START].type != first[START].type:
             raise QueryError("TG102", f"{symbol} holds {schema[START].type}, others hold {first[START].type}")
         known = node.emission == "final" or isinstance(situation, RowIntervals)
         attributes += endpoints(schema[START].type, f"{symbol}.", known=known)
         attributes += [schema[name].renamed(f"{symbol}.{name}") for name in measures(situation)]
     return Schema((*attributes, Attribute(DETECTED, first[START].type, nullable=False, temporal=True)))
+
+
+def _require_keys(node: Match, symbol: str, situation: Derive | RowIntervals) -> None:
+    """`QueryError` TG108 for a situation that has other keys than the first one, or keys of other types."""
+    first, schema = node.situations[0].schema, situation.schema
+    if situation.keys != node.keys:
+        pairs = [(theirs, ours) for theirs, ours in zip(situation.keys, node.keys, strict=False) if theirs != ours]
+        names = ", ".join(f'{theirs}="{ours}"' for theirs, ours in pairs)
+        renamed = f"rename makes the names the same, before the periods: relation.rename({names})"
+        # What has the names of the others in another order, or more or fewer keys, is no matter of names.
+        fits = len(situation.keys) == len(node.keys) and not set(situation.keys) & {ours for _, ours in pairs}
+        raise QueryError(
+            "TG108",
+            f"{symbol} is partitioned by {_listed(situation.keys)}, and {node.symbols[0]} by {_listed(node.keys)}",
+            hint=renamed if fits else "partition all situations by the same keys, in the same order",
+        )
+    for key in node.keys:
+        if schema[key].type != first[key].type:
+            raise QueryError(
+                "TG108",
+                f"{symbol} is partitioned by {key}, {schema[key].type}, and {node.symbols[0]} by {key}, "
+                f"{first[key].type}",
+                hint=f'cast one of them before the periods: r.{key}.cast("{first[key].type}")',
+            )
+
+
+def _listed(keys: tuple[str, ...]) -> str:
+    return ", ".join(keys) or "nothing"
 
 
 def endpoint_schema(node: Match) -> Schema:
