@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final, NoReturn, overload
 
 from tidegate.algebra.diagnostics.shown import shown
-from tidegate.algebra.dsl.checks.calls import called, checked_calls
+from tidegate.algebra.dsl.checks.calls import called, checked_calls, refuse_texts
 from tidegate.algebra.dsl.checks.suggestions import aggregate_hint, matched_rows_hint, row_value_hint
 from tidegate.algebra.dsl.expression import (
     Expression,
@@ -247,6 +247,7 @@ def min(*arguments: Operand, filter: Expression | None = None) -> Expression | A
     with Here():
         if len(arguments) > 1:
             _no_filter(filter)
+            refuse_texts("min", *arguments)
             return build("least", *arguments)
         return _aggregate(Function.MIN, arguments[0] if arguments else None, filter=filter)
 
@@ -271,6 +272,7 @@ def max(*arguments: Operand, filter: Expression | None = None) -> Expression | A
     with Here():
         if len(arguments) > 1:
             _no_filter(filter)
+            refuse_texts("max", *arguments)
             return build("greatest", *arguments)
         return _aggregate(Function.MAX, arguments[0] if arguments else None, filter=filter)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Final
 
 from tidegate.algebra.diagnostics.shown import shown
-from tidegate.algebra.dsl.checks.calls import called
+from tidegate.algebra.dsl.checks.calls import called, refuse_texts
 from tidegate.algebra.dsl.expression import (
     DurationOption,
     Expression,
@@ -21,6 +22,11 @@ from tidegate.algebra.errors import QueryError
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import DurationLike, duration_ticks
 from tidegate.algebra.types import BOOLEAN, DATE, DURATION, NULL, TIMESTAMP, DataType, Kind
+
+#: What `tumbling` lacks where it stands in `windows`, with its size alone.
+_NO_SIZE: Final = (
+    'write tg.tumbling(r.time, "10s"), a key of group_by; in windows(...) it is tg.hopping("10s", every="10s")'
+)
 
 
 @called()
@@ -196,7 +202,7 @@ def ceil(value: Operand, unit: DurationLike | int | Expression | None = None) ->
     return _rounded("ceil", value, unit)
 
 
-@called()
+@called(size=("TG114", _NO_SIZE))
 def tumbling(value: Operand, size: DurationLike | int | Expression) -> Expression:
     """The end of the window `[ )` of that size that contains the instant, as Spark counts: `floor(value, size) + size`.
 
@@ -290,7 +296,9 @@ def coalesce(value: Operand, *others: Operand) -> Expression:
         >>> show(tg.coalesce(orders.voucher.trim(), "none"))
         10, none, Ten off
     """
-    return build("coalesce", value, *others)
+    with Here():
+        refuse_texts("coalesce", value, *others)
+        return build("coalesce", value, *others)
 
 
 @called()
@@ -301,7 +309,9 @@ def concat(value: Operand, *others: Operand) -> Expression:
         >>> show(tg.concat("Dear ", orders.customer, "!"))
         Dear Ada!, Dear Bob!, Dear Ada!
     """
-    return build("concat", value, *others)
+    with Here():
+        refuse_texts("concat", value, *others)
+        return build("concat", value, *others)
 
 
 @called()
@@ -312,7 +322,9 @@ def concat_ws(separator: str, value: Operand, *others: Operand) -> Expression:
         >>> show(tg.concat_ws(", ", orders.customer, orders.voucher.trim()))
         Ada, 10, Bob, Ada, Ten off
     """
-    return build("concat_ws", separator, value, *others)
+    with Here():
+        refuse_texts("concat_ws", value, *others)
+        return build("concat_ws", separator, value, *others)
 
 
 @called()

@@ -19,6 +19,11 @@ r: Any = tg.stream("R", "time timestamp, k bigint, s string, w interval day to s
 other: Any = tg.stream("Other", "at timestamp, k bigint", progress="at").as_("other")
 found: Any = r.partition_by("k").derive(Low=tg.situation(r.s == "low"), High=tg.situation(r.s == "high"))
 matches: Any = tg.match(found.Low.before(found.High), within="5m")
+# Situations whose keys are not those of `found`.
+renamed: Any = r.rename(k="id").partition_by("id").derive(Other=tg.situation(r.s == "low"))
+swapped: Any = r.partition_by("s", "k").derive(Other=tg.situation(r.s == "low"))
+two_keys: Any = r.partition_by("k", "s").derive(Low=tg.situation(r.s == "low"))
+texts: Any = r.select("time", "s", k=r.k.cast("string")).partition_by("k").derive(Other=tg.situation(r.s == "low"))
 stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", progress="ended")
 
 
@@ -46,6 +51,29 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: tg_.minutes(r.k), "TG104", "x * tg.minutes(1)"),
         (lambda: tg_.duration(5), "TG104", "tg.seconds(5)"),
         (lambda: tg_.timestamp(5), "TG110", "ISO text"),
+        (lambda: tg.coalesce("s", "k"), "TG114", "attributes are r.s, r.k, and"),
+        (lambda: tg.concat("k"), "TG114", "text is a constant here; attributes are r.k, and"),
+        (lambda: tg.concat_ws("-", "s", "k"), "TG114", "attributes are r.s, r.k, and"),
+        (lambda: tg.max("s", "k"), "TG114", "attributes are r.s, r.k, and"),
+        (lambda: tg.min("a b", "c d"), "TG114", "attributes are r.x, and a constant alone is tg.lit(...)"),
+        (lambda: found.Low < found.High, "TG114", "relations are methods: A.before(B), A.meets(B)"),
+        (lambda: found.Low >= found.High, "TG114", "A.before(B)"),
+        (lambda: r.group_by(w=tg_.session("5m")), "TG110", "write r.windows(tg.session('5m'), by="),
+        (
+            lambda: r.group_by("k", tg_.hopping("1h", every="5m")),
+            "TG110",
+            "r.windows(tg.hopping('1h', every='5m'), by=",
+        ),
+        (lambda: r.windows(tg_.tumbling("10s"), by="k"), "TG114", 'tg.hopping("10s", every="10s")'),
+        (lambda: r.windows(tg_.tumbling(r.time, "10s"), by="k"), "TG114", 'tg.hopping("10s", every="10s")'),
+        (lambda: tg.program(Out=r).run({"R": []}, close_open=True), "TG114", "close_at="),  # type: ignore[call-arg]
+        (lambda: tg.match(found.Low.before(renamed.Other), within="5m"), "TG108", 'relation.rename(id="k")'),
+        (
+            lambda: tg.match(found.Low.before(swapped.Other), within="5m"),
+            "TG108",
+            "by the same keys, in the same order",
+        ),
+        (lambda: tg.match(found.Low.before(texts.Other), within="5m"), "TG108", 'r.k.cast("bigint")'),
         (lambda: r.k.isin(1, 2), "TG131", "is_in"),
         (lambda: r.s.startsWith("a"), "TG131", "starts_with"),
         (lambda: r.k.max(), "TG131", "tg.max(...)"),
@@ -368,6 +396,25 @@ def test_wrong_calls_fail_at_their_line_with_a_suggestion(wrong: Callable[[], ob
     assert raised.value.site is not None
     assert raised.value.site.file == __file__
     assert raised.value.site.line == wrong.__code__.co_firstlineno
+
+
+def test_keys_in_another_order_are_no_matter_of_names() -> None:
+    with pytest.raises(tg.QueryError, match="TG108 Other is partitioned by s, k, and Low by k, s") as caught:
+        tg.match(two_keys.Low.before(swapped.Other), within="5m")
+    assert caught.value.hint == "partition all situations by the same keys, in the same order"
+
+
+def test_texts_beside_an_attribute_and_texts_that_are_said_to_be_constants_stay() -> None:
+    for value, written in [
+        (tg.coalesce("none", r.s), "coalesce('none', s)"),
+        (tg.coalesce(tg.lit("a"), "b"), "coalesce('a', 'b')"),
+        (tg.concat("Dear ", r.s, "!"), "'Dear ' || s || '!'"),
+        (tg.concat_ws(", ", "Dear", r.s), "concat_ws(', ', 'Dear', s)"),
+        (tg.max(r.s, "a"), "greatest(s, 'a')"),
+        (tg.min("a", tg.lit("b")), "least('a', 'b')"),
+        (tg.when(r.k > 1, "large", "small"), "if(k > 1, 'large', 'small')"),
+    ]:
+        assert repr(value) == written
 
 
 def test_what_stands_for_a_relation_is_named_with_its_article() -> None:

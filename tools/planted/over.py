@@ -514,6 +514,12 @@ GROUP = Group(
             "return True",
         ),
         bug(
+            "a text makes constants of all values",
+            "algebra/dsl/checks/calls.py",
+            "if values and len(texts) == len(values):",
+            "if texts:",
+        ),
+        bug(
             "a default is rounded to what the values hold",
             LITERALS,
             "if held.denominator == 1 and abs(held) <= most else constant",

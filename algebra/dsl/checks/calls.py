@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import NoReturn, ParamSpec, TypeVar
 
-from tidegate.algebra.diagnostics.shown import nearest
+from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.diagnostics.tracebacks import trimmed, trimmed_calls
 from tidegate.algebra.dsl.checks.suggestions import KEYWORDS, MEMBERS, METHOD_KEYWORDS
 from tidegate.algebra.dsl.here import Here, unknown_name
@@ -80,6 +80,18 @@ def check_options(what: str, given: Iterable[str], known: Collection[str]) -> No
             near = nearest(name, known, 1)
             hint = f"did you mean {near[0]}=?" if near else f"{KEYWORDS.get(name, '')}there are {', '.join(known)}"
             raise QueryError("TG114", f"{what} takes no {name}=", hint=hint)
+
+
+def refuse_texts(what: str, *values: object) -> None:
+    """`QueryError` TG114 for a function of texts alone, which are meant as the names of attributes."""
+    texts = [value for value in values if isinstance(value, str)]
+    if values and len(texts) == len(values):
+        attributes = ", ".join(f"r.{text}" for text in texts[:3] if text.isidentifier()) or "r.x"
+        raise QueryError(
+            "TG114",
+            f"tg.{what} of constants alone, {', '.join(map(shown, texts[:3]))}, is the same in every row",
+            hint=f"text is a constant here; attributes are {attributes}, and a constant alone is tg.lit(...)",
+        )
 
 
 def _near(text: str, function: Callable[..., object]) -> str:
