@@ -204,6 +204,13 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: r.where(condition=r.k > 1), "TG114", "write x.where(*conditions)"),
         (lambda: r.asof_join(other, strategy="nearest"), "TG114", 'it is direction="backward"'),
         (lambda: r.asof_join(other, allow_exact_matches=False), "TG114", "strict=True"),
+        (
+            lambda: tg_.hopping(4, every=2, closed="left"),
+            "TG114",
+            'r.with_(at=r.time + "1us").windows(..., order="at")',
+        ),
+        (lambda: r.windows(tg.session(4), closed="left"), "TG114", "windows have their end, and not their start"),
+        (lambda: tg_.tumbling(r.k, 4, closed="left"), "TG114", "these windows have their start, and not their end"),
         (lambda: tg_.match_recognize("PATTERN (A B)"), "TG131", 'r.match_recognize("...") as in SQL'),
         (lambda: r.partition_by("k").match_recognize("PATTERN (A B)"), "TG131", 'r.match_recognize("...") as in SQL'),
         (lambda: tg_.sequence("A B"), "TG131", 'r.sequences("A B+", by="k"'),

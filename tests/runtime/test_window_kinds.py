@@ -268,6 +268,18 @@ def test_windows_that_grow_and_have_no_row_yet() -> None:
     ]
 
 
+def test_windows_of_an_instant_that_is_a_tick_later_have_their_start() -> None:
+    """As those of Spark, Polars and Flink, which docs/how-to/from-spark-and-polars.md says how to have."""
+    later = S.with_(at=S.t + 1).windows(tg.hopping(4, every=2), by="k", order="at").agg(n=tg.count())
+    rows = [("a", t, 1, 0.0, t) for t in (-4, -1, 0, 1, 2, 4, 7, 8)]
+    instants = [row[1] for row in rows]
+    starts = [start for start in range(-10, 10, 2) if any(start <= t < start + 4 for t in instants)]
+    found = tg.program(Out=later).run({"S": rows}).rows("Out")
+    assert sorted((row["start"], row["end"], row["n"]) for row in found) == [
+        (start, start + 4, sum(start <= t < start + 4 for t in instants)) for start in starts
+    ]
+
+
 def test_windows_of_so_many_rows() -> None:
     """Those that are whole: what is left at the end is in none."""
     assert run(counted(3, 3, n=tg.count()), at(1, 1, 4, 5, 9, 9, 12)) == [("a", 1, 4, 3), ("a", 5, 9, 3)]

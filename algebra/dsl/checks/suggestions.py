@@ -489,6 +489,12 @@ METHOD_KEYWORDS: Mapping[tuple[str, str], str] = MappingProxyType(
         for method in ("distinct_on", "partition_by")
         for name in ("by", "key", "keys", "on", "subset")
     }
+    | dict.fromkeys(
+        ((method, "closed") for method in ("windows", "hopping", "cumulating", "calendar", "landmark")),
+        "windows have their end, and not their start; for those with their start and not their end let them go by an "
+        'instant one tick later, r.with_(at=r.time + "1us").windows(..., order="at") (+ 1 of integers and dates); ',
+    )
+    | {("tumbling", "closed"): "these windows have their start, and not their end; "}
 )
 
 #: What other libraries call the options of `over`.
