@@ -30,6 +30,16 @@ _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _CHUNK = 1 << 20
 _LARGE = 1 << 24
 _NOTE_BYTES = 400  # a host's name has at most 255
+_OTHER_RUN = "stop that run first; `tidegate state` reads a checkpoint while it runs"
+_OWN_RUN = (
+    "that is this process itself, which may have opened it in an earlier cell of a notebook: close() that session, or "
+    "stop() that query, first"
+)
+
+
+def _this_process() -> str:
+    """How a lock names its owner."""
+    return f"process {os.getpid()} on {socket.gethostname()}"
 
 
 class LocalStore:
@@ -455,14 +465,14 @@ class _FileLock:
             raise StateError(
                 WRITER,
                 f"another run writes to {path.parent} ({owner})",
-                hint="stop that run first; `tidegate state` reads a checkpoint while it runs",
+                hint=_OWN_RUN if owner == _this_process() else _OTHER_RUN,
             ) from None
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
                 self._file.close()
                 raise
             self.guaranteed = False
-        self._note = f"process {os.getpid()} on {socket.gethostname()} {uuid.uuid4().hex}".encode()
+        self._note = f"{_this_process()} {uuid.uuid4().hex}".encode()
         try:
             self._file.truncate(0)
             self._file.write(self._note)

@@ -353,6 +353,7 @@ def test_lock(place: Place) -> None:
     with pytest.raises(StateError) as caught:
         store.lock()
     assert caught.value.code == WRITER
+    assert place.directory is None or "close() that session" in (caught.value.hint or "")
     lock.release()
     again = store.lock()
     assert again.held()
@@ -372,6 +373,7 @@ def test_lock_of_another_process(local: Place) -> None:
     with pytest.raises(StateError, match=f"process {child} on ") as caught:
         local.store().lock()
     assert caught.value.code == WRITER
+    assert (caught.value.hint or "").startswith("stop that run first")
     os.write(go[1], b"x")
     assert exit_status(child) == 0
     local.store().lock().release()
