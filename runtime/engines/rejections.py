@@ -16,7 +16,7 @@ from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.types import MAX_DECIMAL_PRECISION, Kind
 from tidegate.analysis.zones.sites import site_of_failure
 from tidegate.runtime.ingest.ingest import COLUMNS
-from tidegate.runtime.ingest.values import MISSING, UNPARSEABLE
+from tidegate.runtime.ingest.values import MISSING, NO_OBJECT, UNPARSEABLE
 from tidegate.runtime.state.manifest import UNREADABLE
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ _TEXTS: Final = {
     ),
 }
 _TYPES: Final = "compare the values with the types that the stream declares: text must read as a value of its type"
+_NO_OBJECTS: Final = (
+    "each line of such a file is one object, {...}: of a file that is one array write each object on a line of its "
+    "own, without the brackets and commas around them"
+)
 _LINES: Final = "correct these lines; in CSV, text with a comma in it stands in quotes"
 #: What holds more than a type does.
 _LARGER: Final = {
@@ -54,7 +58,8 @@ _LARGER: Final = {
 }
 #: What to do about rows that were rejected, by the reason.
 MENDS: Final = {
-    "ahead": "these rows are later than the clock: for recorded or planned events give the source skew_guard=None "
+    "ahead": "these rows are later than the clock: local times without an offset are read as UTC, so give them their "
+    "time zone first (docs/how-to/late-data.md); for recorded or planned events give the source skew_guard=None "
     '(in TOML skew_guard = "none")',
     "conflict": "rows with the same key differ: name in key= what tells rows apart",
     "duplicate": (
@@ -164,6 +169,8 @@ def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:
     attribute: str = "" if row is None else row["attribute"] or ""
     if row is not None and reason == MISSING and _is_apart_otherwise(row):
         return f"{hint}; columns of a file are apart by commas; {CONVERT}"
+    if row is not None and row["error"] == NO_OBJECT:
+        return _NO_OBJECTS
     if attribute not in stream.schema:
         return _LINES if row is not None and row["error"] and reason == UNPARSEABLE else hint
     if reason == "null":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import io
 import json
 import os
 import re
@@ -32,7 +33,7 @@ from tidegate.runtime.ingest.ingest import REPAIR_HINT, SET_ASIDE_HINT, Arrival,
 from tidegate.runtime.ingest.raw_rows import Raw, Rows, check_named, raw
 from tidegate.runtime.ingest.stored_rows import read_stored
 from tidegate.runtime.ingest.validation import validate
-from tidegate.runtime.ingest.values import OUT_OF_RANGE, MalformedValue, UnreadableValue, held_value
+from tidegate.runtime.ingest.values import NO_OBJECT, OUT_OF_RANGE, MalformedValue, UnreadableValue, held_value
 from tidegate.runtime.state.errors import memory_errors
 from tidegate.runtime.state.inputs.positions import SourceFile
 
@@ -421,14 +422,14 @@ def _with_broken(values: Sequence[object], broken: Mapping[int, UnreadableValue]
 def _read_json(path: str, wanted: Sequence[str]) -> Rows:
     """One object a line; numbers exactly as written, a missing key is NULL."""
     rows: list[dict[str, object]] = []
-    with open(path, encoding="utf-8-sig") as lines:
+    with io.TextIOWrapper(_content(path), encoding="utf-8-sig") as lines:
         for line in lines:
             if line.strip():
                 row = _json_row(line)
                 if isinstance(row, dict):
                     rows.append({name: row.get(name) for name in wanted})
                 else:
-                    rows.append(dict.fromkeys(wanted, UnreadableValue(line.strip(), error="no JSON object")))
+                    rows.append(dict.fromkeys(wanted, UnreadableValue(line.strip(), error=NO_OBJECT)))
     return rows
 
 

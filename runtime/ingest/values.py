@@ -19,6 +19,8 @@ WRONG_TYPE = "wrong type"
 OUT_OF_RANGE = "out of range"
 INEXACT = "inexact"
 MISSING = "missing column"
+#: The error of a line of JSON that holds something else.
+NO_OBJECT = "no JSON object"
 
 #: How a number is written, for every type of numbers: what Python's `float` reads, in ASCII and without underscores.
 _NUMBER = re.compile(r"[+-]?(?:([0-9]+\.?[0-9]*|\.[0-9]+)(?:e([+-]?[0-9]+))?|inf|infinity|nan)", re.IGNORECASE)

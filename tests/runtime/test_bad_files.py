@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
 import os
 import warnings
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -396,6 +399,24 @@ def test_a_line_of_json_that_is_no_object_is_said_once(tmp_path: Path) -> None:
     with PROGRAM.session(sources={"S": tg.json(tmp_path / "in", delay=1)}) as session:
         list(session.process())
         assert rejected_of(session.quarantine_rows(), "a.json") == [(1, None, "no JSON object", '"[1, 2]"')]
+
+
+def test_a_file_that_is_one_array_says_how_it_is_written_instead(tmp_path: Path) -> None:
+    for number, content in enumerate((b'[{"k": 1, "t": 1, "s": "a"}]', b'[\n{"k": 1, "t": 1, "s": "a"},\n]\n')):
+        put(tmp_path / str(number), 1, content, "a.json")
+        with pytest.raises(tg.QueryError, match=r"TG430(?s:.)*each line of such a file is one object, \{\.\.\.\}"):
+            PROGRAM.run({"S": tg.json(tmp_path / str(number), bounded=True)})
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("GZ", gzip.compress)])
+def test_compressed_lines_of_json_are_read(tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]) -> None:
+    content = BOM_UTF8 + '{"k": 1, "t": 1, "s": "ü"}\r\n\n{"k": 2, "t": 2}'.encode()
+    put(tmp_path / "in", 1, pack(content), f"a.json.{ending}")
+    found = PROGRAM.run({"S": tg.json(tmp_path / "in", bounded=True)})
+    assert [row["k"] for row in sorted(found.rows("Out"), key=lambda row: row["t"])] == [1, 2]
+    put(tmp_path / "in", 2, b'{"k": 1, "t": 1}', f"plain.json.{ending}")
+    with pytest.raises(tg.QueryError, match=rf"TG412 (?s:.)*plain\.json\.{ending} cannot be read as json"):
+        PROGRAM.run({"S": tg.json(tmp_path / "in", bounded=True)})
 
 
 @pytest.mark.parametrize(
