@@ -158,6 +158,14 @@ _OTHER = frozenset(
 _TARGETS: Mapping[str, DataType] = MappingProxyType(
     {"bigint": BIGINT, "double": DOUBLE, "string": STRING, "timestamp": TIMESTAMP, "date": DATE, "duration": DURATION}
 )
+#: What a number says that becomes a value of time.
+_UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        "timestamp": ' A bigint is microseconds since 1970-01-01 UTC: of seconds write `(x * 1_000_000).cast("timestamp")`.',
+        "duration": ' A bigint is microseconds: of seconds write `(x * 1_000_000).cast("duration")`.',
+        "date": " A bigint is days since 1970-01-01.",
+    }
+)
 
 
 def cast(name: str) -> Operation:
@@ -205,7 +213,7 @@ def cast(name: str) -> Operation:
             raise mismatch(call, args, takes, _cast_hint(kind, target))
         return apply(kernel, args, to, call, lenient=lenient)
 
-    doc = f"Converts to {target}{'; NULL where it fails' if lenient else ''}."
+    doc = f"Converts to {target}{'; NULL where it fails' if lenient else ''}.{_UNITS.get(target, '')}"
     return Operation(name, takes, rule, f'x.{prefix}("{target}")', fallible=True, doc=doc)
 
 
