@@ -231,7 +231,7 @@ def _hold_arrow(column: pa.Array, attribute: Attribute) -> tuple[pa.Array, _Mask
             return _rescaled(column.cast(pa.int64()), source.unit)
         case Kind.DURATION if t.is_integer(source):
             return _integers(column)
-        case Kind.BIGINT | Kind.DOUBLE | Kind.DECIMAL if _is_text(source):
+        case Kind.BIGINT | Kind.DOUBLE | Kind.DECIMAL | Kind.DATE if _is_text(source):
             return _parsed_numbers(pl.Series(column), type_)
         case Kind.DECIMAL if t.is_decimal128(source) and source.scale == type_.scale:
             values, fits = _unscaled(column)
@@ -307,8 +307,8 @@ def _rescaled(values: pa.Array, unit: str) -> tuple[pa.Array, _Masks]:
 
 
 def _parsed_numbers(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks]:
-    """Numbers as text. Common spellings are read as a whole column; any other value by itself, each different text
-    once.
+    """Numbers or dates as text. Common spellings of numbers are read as a whole column; any other value by itself, each
+    different text once.
     """
     numbers = _read_numbers(texts, type_)
     left = (numbers.is_null() & texts.is_not_null()).arg_true()
@@ -342,6 +342,8 @@ def _read_numbers(texts: pl.Series, type_: DataType) -> pl.Series:
             numbers = texts.cast(pl.Float64, strict=False)
             # Infinity may be what is written, or a number beyond the range.
             return numbers.set(~numbers.is_finite(), None)
+        case Kind.DATE:  # a column has few that differ
+            return pl.repeat(None, len(texts), dtype=pl.Int64, eager=True)
         case _:
             return _read_decimals(texts, type_)
 

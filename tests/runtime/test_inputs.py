@@ -12,7 +12,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.schema import Attribute
-from tidegate.algebra.types import BIGINT, DOUBLE, decimal
+from tidegate.algebra.types import BIGINT, DATE, DOUBLE, decimal
 from tidegate.runtime.connectors.sources import Files
 from tidegate.runtime.ingest.inputs import read_file
 from tidegate.runtime.ingest.raw_rows import raw
@@ -98,6 +98,20 @@ def test_numbers_as_text_are_not_read_one_by_one(type_: pa.DataType, monkeypatch
         {0: "unparseable", 2: "out of range", 3: "unparseable"},
     )
     assert sorted(looked) == ["1e2", "inf", "many"]
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
+def test_each_date_as_text_is_read_once(type_: pa.DataType) -> None:
+    texts = pa.array(["2026-03-02", None, "2.3.2026", " 2026-03-03 ", "1969-12-31", "2.3.2026"], type_)
+    values, failed = hold_column(texts, Attribute("a", DATE))
+    assert (values.to_pylist(), failed) == (
+        [20514, None, None, 20515, -1, None],
+        {2: "unparseable", 5: "unparseable"},
+    )
+    days = pa.array(["2026-03-02"] * 1000, type_)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.runtime.ingest.validation._objects", None)  # of single values
+        assert hold_column(days, Attribute("a", DATE))[0].to_pylist() == [20514] * 1000
 
 
 def test_what_is_being_written_is_left_out(tmp_path: Path) -> None:
