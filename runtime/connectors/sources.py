@@ -145,6 +145,11 @@ class Files:
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if name.startswith("__") or name in self.__dataclass_fields__]
 
+    @property
+    def top(self) -> str:
+        """The directory, as the paths of its files begin."""
+        return os.path.abspath(self.directory)
+
     def found(self) -> list[SourceFile]:
         """The files there are now, oldest first, then by name; a file that vanishes meanwhile is left out, and so is
         what is none, such as a pipe.
@@ -152,8 +157,8 @@ class Files:
         files = []
         if os.path.isfile(self.directory):
             status = os.stat(self.directory)
-            return [SourceFile.of(os.path.abspath(self.directory), status)]
-        for entry in self._entries(os.path.abspath(self.directory)):
+            return [SourceFile.of(self.top, status)]
+        for entry in self._entries(self.top):
             try:
                 status = entry.stat()
             except FileNotFoundError:
@@ -164,12 +169,12 @@ class Files:
 
     def holds(self, path: str | os.PathLike[str]) -> bool:
         """Whether a file is the directory's, by its path."""
-        top, given = os.path.abspath(self.directory), os.fspath(path)
-        return given == top or given.startswith(os.path.join(top, ""))
+        given = os.fspath(path)
+        return given == self.top or given.startswith(os.path.join(self.top, ""))
 
     def takes(self, path: str) -> bool:
         """Whether `found` would have a file below the directory, by its name and those of its folders."""
-        within = os.path.relpath(path, os.path.abspath(self.directory))
+        within = os.path.relpath(path, self.top)
         *folders, name = within.split(os.sep)
         return within == "." or (self.reads(name) and all(map(self.enters, folders)))
 

@@ -56,6 +56,7 @@ _LARGER: Final = {
     "enough",
     Kind.TIMESTAMP: "such an instant is of no use: correct it where it comes from, or declare a string",
 }
+_NAMES: Final = "columns are matched by name, and small and capital letters differ"
 #: What to do about rows that were rejected, by the reason.
 MENDS: Final = {
     "ahead": "these rows are later than the clock: local times without an offset are read as UTC, so give them their "
@@ -67,7 +68,8 @@ MENDS: Final = {
     ),
     "inexact": "declare a type that holds the values exactly, such as double or decimal(18, 2)",
     "late": "the stream was complete up to their time already: give the source a longer delay= if rows come so late",
-    MISSING: "columns are matched by name, and small and capital letters differ",
+    MISSING: f"{_NAMES}; a column that files lack is not NULL by itself: put them there again, with the column and "
+    "under other names, or in a folder name=value below the directory of the source",
     "null": (
         "instants on which a stream progresses, and what is declared `not null`, cannot be missing: correct the rows"
     ),
@@ -168,7 +170,7 @@ def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:
     hint = MENDS.get(reason, "the quarantine has the rows, with the reason for each")
     attribute: str = "" if row is None else row["attribute"] or ""
     if row is not None and reason == MISSING and _is_apart_otherwise(row):
-        return f"{hint}; columns of a file are apart by commas; {CONVERT}"
+        return f"{_NAMES}; columns of a file are apart by commas; {CONVERT}"
     if row is not None and row["error"] == NO_OBJECT:
         return _NO_OBJECTS
     if attribute not in stream.schema:

@@ -449,11 +449,14 @@ def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, list[t
 
 
 def _all_columns(origin: str, source: Raw) -> Mapping[str, Column]:
-    """What a file has that lacks columns: all of its own. Of Parquet only those were read that are needed."""
+    """What a file has that lacks columns: all of its own, and those of its folders. Of Parquet only those were read
+    that are needed.
+    """
     with suppress(OSError, pa.ArrowException), pq.ParquetFile(origin) as file:
         table = file.read()
         if table.num_rows == source.count:
-            return dict(zip(table.column_names, table.columns, strict=True))
+            own = dict(zip(table.column_names, table.columns, strict=True))
+            return own | {name: column for name, column in source.content.items() if name not in own}
     return source.content or source.columns
 
 

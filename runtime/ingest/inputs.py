@@ -26,6 +26,7 @@ from tidegate.algebra.printing.plans import count_of
 from tidegate.algebra.schema import Schema, StreamDef
 from tidegate.algebra.time import EPOCH, INF, Extended, instant_ticks
 from tidegate.algebra.types import MAX_INSTANT, DataType, Kind
+from tidegate.runtime.connectors.folder_values import folder_values
 from tidegate.runtime.connectors.parquet_files import read_parquet
 from tidegate.runtime.connectors.read_files import check_stays
 from tidegate.runtime.connectors.sources import FileFormat, Files, Source, source_given
@@ -142,8 +143,8 @@ def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
     if isinstance(data, Files):
         check_stays(stream.name, data)
         format_, files = data.format, data.found()
-        parts = [_hold_rows(stream, read_file(file.path, format_, stream.schema), file.path) for file in files]
-        return pl.concat(parts or [_hold_rows(stream, [])])
+        read = ((read_file(file.path, format_, stream.schema, data.top), file.path) for file in files)
+        return pl.concat([_hold_rows(stream, rows, path) for rows, path in read] or [_hold_rows(stream, [])])
     table = _hold_rows(stream, data)
     # Spark promises no order, and a table in another order would be another program's.
     return table.sort(table.columns) if type(data).__module__.startswith("pyspark.") else table
@@ -188,11 +189,11 @@ class FileRead:
     error: UnreadableFile | None = None
 
     @staticmethod
-    def of(path: str, format_: FileFormat, schema: Schema) -> FileRead:
+    def of(path: str, format_: FileFormat, schema: Schema, directory: str | None = None) -> FileRead:
         """Reads a file; errors are those of `read_file` that are not of its content."""
         file = SourceFile.found(path)
         try:
-            return FileRead(file, read_file(path, format_, schema))
+            return FileRead(file, read_file(path, format_, schema, directory))
         except UnreadableFile as error:
             return FileRead(file, [], error)
 
@@ -203,7 +204,7 @@ class Arrivals:
 
     `begun` are files that are being read already; they are let go once they have been passed on. `read` are those that
     were, as they were when they were opened. `found` are the files as they were found, where some may have been taken
-    in before (`IntakeAhead`).
+    in before (`IntakeAhead`). They lie in the `directory`, whose folders may have values in their names.
     """
 
     pushed: tuple[Arrival, ...]
@@ -213,6 +214,7 @@ class Arrivals:
     begun: dict[str, Future[FileRead]] = field(default_factory=dict)
     read: dict[str, SourceFile] = field(default_factory=dict)
     found: tuple[SourceFile, ...] = ()
+    directory: str | None = None
 
     def __iter__(self) -> Iterator[Arrival]:
         yield from self.pushed
@@ -222,7 +224,7 @@ class Arrivals:
     def of(self, path: str) -> Arrival:
         """The rows of one of the files."""
         begun = self.begun.pop(path, None)
-        done = FileRead.of(path, self.format, self.schema) if begun is None else begun.result()
+        done = FileRead.of(path, self.format, self.schema, self.directory) if begun is None else begun.result()
         if done.file is not None:
             self.read[path] = done.file
         return Arrival(path, done.rows, done.error)
@@ -259,22 +261,26 @@ def size_of(path: str) -> int:
         return 0
 
 
-def read_file(path: str, format_: FileFormat, schema: Schema) -> Rows:
+def read_file(path: str, format_: FileFormat, schema: Schema, directory: str | None = None) -> Rows:
     """The needed columns of a Parquet, CSV or JSON-lines file as they stand there; values are judged row by row later.
+
+    A column that the file lacks has the value that a folder between the directory and the file has for it, if one does.
 
     A line that cannot be taken apart is a row of `UnreadableValue` values, so it is rejected and counted like any
     other. `UnreadableFile` TG412 where the content is at fault, `QueryError` TG412 where the file system refuses.
     """
     wanted = list(schema.names)
+    given = {} if directory is None else folder_values(path, directory)
+    folders = {name: value for name, value in given.items() if name in schema}
     try:
         with memory_errors(f"reading {path} as {format_}"):
             match format_:
                 case "parquet":
-                    return read_stored(read_parquet(path, wanted))
+                    return read_stored(_with_folders(read_parquet(path, wanted), folders))
                 case "csv":
-                    return _read_csv(path, wanted)
+                    return _read_csv(path, wanted, folders)
                 case "json":
-                    return _read_json(path, wanted)
+                    return _read_json(path, wanted, folders)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         # Arrow says of damaged files, too, that they are an OSError; the file system gives a number.
         refused = isinstance(error, OSError) and error.errno is not None
@@ -292,7 +298,15 @@ def _other_reader(path: str, format_: FileFormat) -> str:
     return f"by its name it is read with tg.{others[0]}(...); else " if others else ""
 
 
-def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
+def _with_folders(table: pa.Table, folders: Mapping[str, str | None]) -> pa.Table:
+    """A table with the values of folders in the columns that it lacks."""
+    for name, value in folders.items():
+        if name not in table.column_names:
+            table = table.append_column(name, pa.repeat(pa.scalar(value, pa.large_string()), table.num_rows))
+    return table
+
+
+def _read_csv(path: str, wanted: Sequence[str], folders: Mapping[str, str | None]) -> Rows:
     """All values as text. Lines with too few or too many fields stand where they are."""
     only = _only_line(path)
     if only == b"":
@@ -331,16 +345,19 @@ def _read_csv(path: str, wanted: Sequence[str]) -> Rows:
     named = [name for name in table.column_names if name in wanted]
     twice = len(set(named)) < len(named)  # which of two is meant is for the user to say
     # The quarantine has all columns of a file that lacks some, as they are written.
-    names = named if twice or len(named) == len(wanted) else table.column_names
+    names = named if twice or {*wanted} <= {*named, *folders} else table.column_names
     if names != named:
         table = read(names)
     places = {row.number - _FIRST_ROW: _broken_line(row) for row in broken}
     total = table.num_rows + len(broken)
     if total - 1 not in places:  # else the file ends with a broken line, which is rejected as such
         _check_closed(path, table)
+    table = _with_folders(table, folders)
     if twice or not broken:
         return table
-    return {name: _with_broken(table.column(name).to_pylist(), places, total) for name in names}
+    return {
+        name: _with_broken(table.column(name).to_pylist(), places, total) for name in dict.fromkeys([*names, *folders])
+    }
 
 
 class _WholeLineEnds:
@@ -419,17 +436,21 @@ def _with_broken(values: Sequence[object], broken: Mapping[int, UnreadableValue]
     return [broken[place] if place in broken else next(rest) for place in range(total)]
 
 
-def _read_json(path: str, wanted: Sequence[str]) -> Rows:
-    """One object a line; numbers exactly as written, a missing key is NULL."""
+def _read_json(path: str, wanted: Sequence[str], folders: Mapping[str, str | None]) -> Rows:
+    """One object a line; numbers exactly as written, a missing key is NULL. The file lacks what no line has."""
     rows: list[dict[str, object]] = []
+    lacking = dict(folders)
     with io.TextIOWrapper(_content(path), encoding="utf-8-sig") as lines:
         for line in lines:
             if line.strip():
                 row = _json_row(line)
                 if isinstance(row, dict):
                     rows.append({name: row.get(name) for name in wanted})
+                    lacking = {name: value for name, value in lacking.items() if name not in row} if lacking else {}
                 else:
                     rows.append(dict.fromkeys(wanted, UnreadableValue(line.strip(), error=NO_OBJECT)))
+    for row in rows if lacking else []:
+        row |= {name: value for name, value in lacking.items() if row[name] is None}  # a broken line has its text there
     return rows
 
 

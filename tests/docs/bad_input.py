@@ -95,7 +95,9 @@ class Fed:
     def in_directory(self, folder: Path) -> Source:
         """The file in the directory, with the reader for its name."""
         assert self.name is not None
-        (folder / self.name).write_bytes(self.content)
+        path = folder / self.name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(self.content)
         make: Mapping[str, Callable[..., Source]] = {".csv": tg.csv, ".json": tg.json, ".parquet": tg.parquet}
         return make[Path(self.name).suffix](folder, **self.options)
 
@@ -129,10 +131,10 @@ def in_file(name: str, content: bytes | str, **options: Any) -> Case:
     return Fed(name=name, content=content if isinstance(content, bytes) else content.encode(), options=options)
 
 
-def parquet(columns: Mapping[str, Any], **options: Any) -> Case:
+def parquet(columns: Mapping[str, Any], *, name: str = "a.parquet", **options: Any) -> Case:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns), sink)
-    return in_file("a.parquet", sink.getvalue().to_pybytes(), **options)
+    return in_file(name, sink.getvalue().to_pybytes(), **options)
 
 
 def lists(**changed: Any) -> dict[str, Any]:
@@ -324,6 +326,8 @@ CASES: dict[str, Case] = {
     # columns
     "a column missing in pushed rows": refused(lists(i=None)),
     "a column missing in a file": parquet(lists(i=None)),
+    "a column missing in a file in a folder `column=value`": parquet(lists(i=None), name="i=7/a.parquet"),
+    "a value of a folder that its type cannot hold": parquet(lists(i=None), name="i=many/a.parquet"),
     "a key missing in a line of JSON": in_file("a.json", JSON_FINE.replace('"i": 1, ', "")),
     "a progress column missing in a file": parquet(lists(), progress_columns={"t": "upto"}),
     "a column too many": parquet(lists(more=[1])),

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from tidegate.algebra.schema import Schema
-from tidegate.runtime.connectors.sources import FileFormat
+from tidegate.runtime.connectors.sources import Files
 from tidegate.runtime.engines.file_density import estimate
 from tidegate.runtime.ingest.inputs import FileRead
 from tidegate.runtime.state.inputs.positions import SourceFile
@@ -27,9 +27,7 @@ class ReadAhead:
         self._begun: dict[SourceFile, Future[FileRead]] = {}
         self._bytes = 0
 
-    def begin(
-        self, stream: str, files: Sequence[SourceFile], format_: FileFormat, schema: Schema, tuner: Tuner
-    ) -> None:
+    def begin(self, stream: str, files: Sequence[SourceFile], source: Files, schema: Schema, tuner: Tuner) -> None:
         """Begins to read the first of these files of a stream, as long as there is room for their rows."""
         estimate(tuner, {stream: files})
         for file in files:
@@ -38,7 +36,7 @@ class ReadAhead:
                 return
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, "tidegate-read-ahead")
-            self._begun[file] = self._pool.submit(FileRead.of, file.path, format_, schema)
+            self._begun[file] = self._pool.submit(FileRead.of, file.path, source.format, schema, source.top)
 
     def take(self, files: Sequence[SourceFile]) -> dict[str, Future[FileRead]]:
         """Those of these files that have been begun, by their paths."""

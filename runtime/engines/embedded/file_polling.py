@@ -71,9 +71,9 @@ class FilePolling:
         arriving = {}
         for name, files in reading.items():
             paths = tuple(file.path for file in files)
-            format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)
+            data, schema = self.setup.sources[name].data, self.setup.judged(name)
             some, begun = tuple(pushed.get(name, ())), self._ahead.take(files)
-            arriving[name] = Arrivals(some, paths, format_, schema, begun, found=tuple(files))
+            arriving[name] = Arrivals(some, paths, data.format, schema, begun, found=tuple(files), directory=data.top)
         self._ahead.drop()
         return arriving
 
@@ -92,8 +92,7 @@ class FilePolling:
         for name, files in self.for_one_batch(fresh, following, reading).items():
             if others and is_taken_in_ahead(self.setup.streams[name], self.setup.options[name]):
                 continue
-            format_, schema = self.setup.sources[name].data.format, self.setup.judged(name)
-            self._ahead.begin(name, files, format_, schema, self.tuner)
+            self._ahead.begin(name, files, self.setup.sources[name].data, self.setup.judged(name), self.tuner)
 
     def close(self) -> None:
         self._ahead.close()

@@ -199,7 +199,13 @@ class SparkExecutor:
                 schema = self.local.options[name].judged(intakes[name].stream.schema)
                 paths = tuple(path for task in offer.files for path in task.paths)
                 arrivals[name] = Arrivals(
-                    (), paths, offer.files[0].format, schema, dict(offer.begun), found=offer.found
+                    (),
+                    paths,
+                    offer.files[0].format,
+                    schema,
+                    dict(offer.begun),
+                    found=offer.found,
+                    directory=offer.files[0].directory,
                 )
         return self.local.ingest(batch, Work(arrivals), intakes)
 

@@ -255,7 +255,8 @@ class SparkRun:
         """The files of a batch, some of them begun; no others are held any more."""
         arrivals = {}
         for name, files in reading.items():
-            task = FileTask(name, self.setup.sources[name].data.format, _oldest_first(files))
+            data = self.setup.sources[name].data
+            task = FileTask(name, data.format, _oldest_first(files), data.top)
             size = sum(file.size for file in files)
             begun = self.ahead.take(files)
             arrivals[name] = StreamOffer((task,) if files else (), size, begun=begun, found=tuple(files))
@@ -279,8 +280,7 @@ class SparkRun:
         beside = tuner.lets_go_ahead and self.executor.local.beside
         for name, files in chosen(unread).items():
             if not (beside and is_taken_in_ahead(setup.streams[name], setup.options[name])):
-                format_, schema = setup.sources[name].data.format, setup.judged(name)
-                self.ahead.begin(name, files, format_, schema, tuner)
+                self.ahead.begin(name, files, setup.sources[name].data, setup.judged(name), tuner)
         return Following(setup, tuner, chosen, look, unread, took) if beside else None
 
     def _stored(self, frame: DataFrame, spark_batch: SparkBatch, clock: int) -> list[dict[str, Any]]:

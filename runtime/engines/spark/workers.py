@@ -68,19 +68,20 @@ class WriteTarget:
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """Files of one stream for one task."""
+    """Files of one stream, in one directory, for one task."""
 
     stream: str
     format: FileFormat
     paths: tuple[str, ...]
+    directory: str
 
     def to_json(self) -> Json:
-        return [self.stream, self.format, list(self.paths)]
+        return [self.stream, self.format, list(self.paths), self.directory]
 
     @classmethod
     def from_json(cls, given: Any) -> FileTask:
-        stream, format_, paths = given
-        return cls(stream, format_, tuple(paths))
+        stream, format_, paths, directory = given
+        return cls(stream, format_, tuple(paths), directory)
 
 
 def _without_index(store: LocalStore, segment: Segment, _: tuple[str, ...], known: Rows | None, /) -> IndexedRows:
@@ -159,7 +160,8 @@ def _ingest_task(work: IngestContext, task: FileTask, remembered: dict[str, Reme
         waiting.append(path)
         size += size_of(path)
         if size >= FLUSH_BYTES or path == task.paths[-1]:
-            yield work.store(task.stream, Arrivals((), tuple(waiting), task.format, schema), remembered)
+            arrivals = Arrivals((), tuple(waiting), task.format, schema, directory=task.directory)
+            yield work.store(task.stream, arrivals, remembered)
             waiting, size = [], 0
 
 
