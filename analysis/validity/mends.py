@@ -56,6 +56,7 @@ from tidegate.analysis.validity.places import (
     Step,
     Unary,
     above_ordered,
+    as_selected,
     below_unary,
     carrying,
     changed_at,
@@ -274,7 +275,8 @@ class Mends:
         name = free_name("known", self.node)
         if not self._progresses(carrying(self.node, core, name, _latest(instants)), name):
             return None
-        return name, f"{method}{name}={_latest_text(instants, core)})"
+        known, at = as_selected(self.node, core, instants)
+        return name, f"{method}{name}={_latest_text(known, at)})"
 
     def _regrouped(self, attribute: str | None = None) -> str:
         """A window of when a row is known, as the key of groups that is one of another instant; empty where that is no

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -91,6 +91,42 @@ def first_with_instants(node: Node) -> Node | None:
 def operators_above(node: Node, core: Node) -> list[Unary]:
     """The operators of one input above a node."""
     return list(takewhile(lambda operator: operator is not core, unary_operators(node)))
+
+
+def as_selected(node: Node, core: Node, names: tuple[str, ...]) -> tuple[tuple[str, ...], Node]:
+    """What attributes of `core` are called where one of them is dropped above it, or in the last `select(...)`; and
+    where that is. What a selection calls them itself is not yet known there.
+    """
+    given, at, found = names, core, (names, core)
+    for operator in reversed(operators_above(node, core)):
+        if isinstance(operator, Project):
+            found = (given, at.input) if isinstance(at, Rename) and _is_of(operator, at) else (names, at)
+            if not set(names) <= set(operator.names):
+                break
+        if isinstance(operator, Rename):
+            given, names = names, renamed(names, operator)
+        at = operator
+    return found
+
+
+def _is_of(selection: Project, rename: Rename) -> bool:
+    """Whether the new names are those of the selection itself, which keeps all of them."""
+    return {new for _, new in rename.pairs} <= set(selection.names)
+
+
+def renamed(names: Iterable[str], operator: Rename) -> tuple[str, ...]:
+    new = dict(operator.pairs)
+    return tuple(new.get(name, name) for name in names)
+
+
+def name_above(node: Node, i: int, name: str) -> str:
+    """What an attribute of the i-th occurrence is called where it is last kept."""
+    for step in reversed(list(way_to(node, i))):
+        if isinstance(step.node, Rename):
+            (name,) = renamed((name,), step.node)
+        if name not in step.node.schema:
+            break
+    return name
 
 
 def replaced(node: Node, old: Node, new: Node) -> Node:

@@ -17,6 +17,7 @@ from tidegate.analysis.inner_queries import inner_owner
 from tidegate.analysis.progress.progress_sets import is_static
 from tidegate.analysis.progress.propagation import Clause, Propagation
 from tidegate.analysis.validity.alternatives import narrowed_query
+from tidegate.analysis.validity.places import name_above
 from tidegate.analysis.zones.expansion import MAX_ZONES
 from tidegate.analysis.zones.federation import Federation
 from tidegate.analysis.zones.instants import constrained
@@ -125,6 +126,8 @@ def _not_progressing(query: Query, federation: Federation, attribute: str, claus
     name = f"{federation.occurrences[i].name}.{y}"
     owner = inner_owner(federation.occurrences[i].name)
     called = source.text if owner or source.text.startswith(name) else f"{name} ({source.text})"
+    if owner and called.startswith(name) and (users := name_above(query.node, i, y)) != attribute:
+        called = users
     known = zone.chain(("x", i, y), ("a", attribute))
     because = [f"no chain of constraints bounds {source.text} from above by {attribute}"]
     if target.text != attribute:

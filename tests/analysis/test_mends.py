@@ -580,6 +580,27 @@ CASES = [
         ),
     ),
     Case(
+        "versions that lose when they end",
+        lambda: orders.versions(by="customer").select("customer", "time", "amount"),
+        "TG201",
+        'say when a row is known: select(..., known=until); or bound it: until <= time + "1h"',
+        lambda: orders.versions(by="customer").select("customer", "time", "amount", known="until"),
+    ),
+    Case(
+        "a history that loses when its rows end",
+        lambda: o.versioned(by="customer").history().select("customer", "time"),
+        "TG201",
+        'say when a row is known: select(..., known=until); or bound it: until <= o.time + "1h"',
+        lambda: o.versioned(by="customer").history().select("customer", "time", known="until"),
+    ),
+    Case(
+        "versions with other names that lose when they end",
+        lambda: orders.versions(by="customer").rename(until="ends").select("customer", "time"),
+        "TG201",
+        'say when a row is known: select(..., known=ends); or bound it: ends <= time + "1h"',
+        lambda: orders.versions(by="customer").rename(until="ends").select("customer", "time", known="ends"),
+    ),
+    Case(
         "a promise that no instant keeps",
         lambda: o.join(p, o.id == p.id).select(o.id, asked=o.time, paid=p.time).declare(progress="asked"),
         "TG201",

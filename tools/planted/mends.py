@@ -26,6 +26,12 @@ GROUP = Group(
             "if span[0] > 0), None)",
         ),
         bug(
+            "an instant is called what its operator calls it",
+            "analysis/validity/places.py",
+            "given, names = names, renamed(names, operator)",
+            "given = names",
+        ),
+        bug(
             "periods are bounded before the later end is taken",
             MENDS,
             "first, second = (replacement, bound) if _ends_later(attribute, clause) else (bound, replacement)",
