@@ -15,6 +15,7 @@ from tidegate.algebra.formulas import temporal_term
 from tidegate.algebra.functions.aggregates import Aggregate, aggregate_type
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Call, Term, Value, conjuncts, unknown_attribute
+from tidegate.algebra.time import ONE_TYPE
 from tidegate.algebra.typed.operations import term_type
 from tidegate.algebra.types import BOOLEAN
 
@@ -513,7 +514,7 @@ def _check_same_attributes(first: Schema, other: Schema, what: str) -> None:
                     f"{what} needs equal attributes: {name!r} is {first[name].type} on one side, "
                     f"{other[name].type} on the other"
                 ),
-                hint="cast one side",
+                hint=ONE_TYPE if first[name].temporal and other[name].temporal else "cast one side",
             )
 
 

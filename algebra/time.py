@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from typing import Final
 
 from tidegate.algebra.diagnostics.shown import nearest, shown
 from tidegate.algebra.errors import QueryError
@@ -39,6 +40,9 @@ NO_LENGTH = re.compile(
 _LONGEST = 400
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
+#: What mends that two instants are of different types: what a cast yields is no instant.
+ONE_TYPE: Final = "declare both as one type in their schemas: what a cast yields is no instant"
+
 DurationLike = dt.timedelta | str
 
 #: Progress and bounds: an int64 tick count or one of ±INF (the only floats allowed).
@@ -70,8 +74,7 @@ def whole_days(value: object, ticks: int) -> int:
         raise QueryError(
             "TG104",
             f"{shown(value)} is no whole number of days, and dates move by whole days",
-            hint='write "2d"; for a part of a day, make the date a timestamp: to_timestamp(), or timestamp in the '
-            "schema",
+            hint='write "2d"; for a part of a day, declare a timestamp instead of the date in the schema',
         )
     return days
 

@@ -11,7 +11,7 @@ from typing import Final
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import Call, Lit, Param, Term, Value
-from tidegate.algebra.time import duration_ticks
+from tidegate.algebra.time import ONE_TYPE, duration_ticks
 from tidegate.algebra.typed.kernels import LITERAL, Kernel, Range
 from tidegate.algebra.typed.terms import TypedTerm, apply, literal_leaf
 from tidegate.algebra.types import BIGINT, DOUBLE, MAX_DECIMAL_PRECISION, NULL, STRING, DataType, Kind, decimal
@@ -292,6 +292,7 @@ def _suggestion(op: str, args: tuple[TypedTerm, ...]) -> str:
 
 
 _COMPARISONS = ("eq", "ne", "eq_null_safe")
+_ORDERS = ("lt", "le", "gt", "ge", "eq")
 
 
 def _integer(arg: TypedTerm) -> str:
@@ -323,6 +324,8 @@ def _number(arg: TypedTerm) -> str:
 def _time_suggestion(op: str, kinds: set[Kind]) -> str | None:
     """What may be meant by an operation on instants and durations."""
     match op:
+        case _ if kinds == {Kind.DATE, Kind.TIMESTAMP} and op in _ORDERS:
+            return f"cast one side to the type of the other; where instants bound each other, {ONE_TYPE}"
         case _ if kinds == {Kind.DATE, Kind.TIMESTAMP} or kinds == {Kind.DATE, Kind.DURATION}:
             return None
         case "add" | "try_add" if kinds != {Kind.DURATION}:

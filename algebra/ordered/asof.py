@@ -22,6 +22,7 @@ from tidegate.algebra.printing.plans import ticks_text
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Term
+from tidegate.algebra.time import ONE_TYPE
 from tidegate.algebra.typed.operations import resolve
 
 Direction: TypeAlias = Literal["backward", "forward", "nearest"]
@@ -131,7 +132,7 @@ class AsOf(OrderedNode):
                 raise QueryError(
                     "TG102",
                     f"{first!r} is {left[first].type}, {second!r} is {right[second].type}",
-                    hint="cast one side",
+                    hint=ONE_TYPE if left[first].temporal and right[second].temporal else "cast one side",
                 )
         twice = next((name for name in right if name in left), None)
         if twice is not None:

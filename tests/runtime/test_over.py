@@ -986,6 +986,21 @@ def test_a_default_is_a_value_of_the_type_that_the_values_have() -> None:
     assert found(tg.lag(rows.n, 1, 2.0)) == 2
 
 
+def test_another_value_in_the_place_of_a_default_that_is_no_constant_stands_where_no_row_is() -> None:
+    rows = tg.stream("S", "k string, t bigint not null, v bigint", progress="t")
+    given = [("a", 1, 3), ("a", 2, None), ("a", 3, 5)]
+    for neighbour, expected in ((tg.lag, [30, 3, None]), (tg.lead, [None, 5, 50])):
+        with pytest.raises(tg.QueryError, match="TG114 the default") as caught:
+            rows.over(by="k", order="t", x=neighbour(rows.v, 1, rows.v * 10))
+        name = neighbour.__name__
+        hint = f"add at=tg.{name}(...) of the order, else the same, which is NULL where there is no such row"
+        assert hint in str(caught.value)
+        assert f"tg.when(r.at.is_null(), ..., r.{name})" in str(caught.value)
+        r = rows.over(by="k", order="t", v2=neighbour(rows.v, within=9), at=neighbour(rows.t, within=9))
+        made = tg.program(R=r.with_(x=tg.when(r.at.is_null(), r.v * 10, r.v2))).run({"S": given})
+        assert [row["x"] for row in made.rows("R")] == expected
+
+
 @pytest.mark.parametrize(
     ("column", "default", "such_as"),
     [

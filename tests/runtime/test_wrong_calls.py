@@ -248,6 +248,28 @@ def test_a_delay_of_dates_is_whole_days() -> None:
     assert '"2d"' in caught.value.hint
 
 
+def test_instants_of_two_types_are_declared_as_one() -> None:
+    """What a cast yields is no instant, and orders no rows."""
+    one, other = (
+        tg.stream(type_, f"k bigint, t {type_}", progress="t").as_(type_[0]) for type_ in ("date", "timestamp")
+    )
+    for refused in (
+        lambda: other.asof_join(one, by="k"),
+        lambda: one.windows(tg.between(other, other, by="k"), by="k"),
+        lambda: one.unqualified().union(other.unqualified()),
+    ):
+        with pytest.raises(tg.QueryError, match=r"TG10[28]") as caught:
+            refused()
+        assert caught.value.hint == "declare both as one type in their schemas: what a cast yields is no instant"
+    with pytest.raises(tg.QueryError, match="TG102") as caught:
+        one.join(other, one.t <= other.t)
+    assert "where instants bound each other, declare both as one type in their schemas" in caught.value.hint
+    with pytest.raises(tg.QueryError, match="TG104") as caught:
+        one.over(by="k", order="t", range="7h", n=tg.count())
+    assert "declare a timestamp instead of the date in the schema" in caught.value.hint
+    assert "to_timestamp" not in caught.value.hint
+
+
 @pytest.mark.parametrize("number", range(len(TOLD)))
 def test_a_wrong_call_is_told_with_a_way_out(number: int) -> None:
     call, message, hint = TOLD[number]

@@ -85,7 +85,8 @@ def _default(function: str, default: object, type_: DataType) -> Lit:
         raise QueryError(
             "TG114",
             f"the default of {function} is a constant, not {shown(default)}",
-            hint=f"leave it out, and compute afterwards: tg.coalesce(r.{function}, ...)",
+            hint=f"leave it out, add at=tg.{function}(...) of the order, else the same, which is NULL where there is "
+            f"no such row, and compute afterwards: tg.when(r.at.is_null(), ..., r.{function})",
         )
     return held_by(constant, type_)
 

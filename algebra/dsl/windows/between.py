@@ -24,6 +24,7 @@ from tidegate.algebra.nodes import Node
 from tidegate.algebra.ordered.windows.node import END, START
 from tidegate.algebra.row_wise import is_static
 from tidegate.algebra.terms import Attr
+from tidegate.algebra.time import ONE_TYPE
 from tidegate.algebra.types import BIGINT, MAX_SHIFT, DataType
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ class WindowedBetween(Windowed):
             raise QueryError(
                 "TG114",
                 f"windows between rows have the same rows whichever comes first: tie={tie!r} says nothing",
-                hint="leave it out; it is for tg.rows(...)",
+                hint="leave it out; it is for tg.rows(...); first and last values go by the order that they are given: "
+                "tg.last(v, by=...)",
             )
         self._of, self._windows, self._tie = of, windows, None
         self._keys, self._time = windows._placed(of, by, time, "windows")
@@ -291,5 +293,10 @@ def _longest(given: Duration, type_: DataType) -> int | None:
 
 def _require_same(left: Relation, first: str, right: Relation, second: str, of: str) -> None:
     """`QueryError` TG102 for two attributes of different types."""
-    if (its := left.schema[first].type) != (other := right.schema[second].type):
-        raise QueryError("TG102", f"{first!r} is {its}, and {second!r} of {of} is {other}", hint="cast one")
+    its, other = left.schema[first], right.schema[second]
+    if its.type != other.type:
+        raise QueryError(
+            "TG102",
+            f"{first!r} is {its.type}, and {second!r} of {of} is {other.type}",
+            hint=ONE_TYPE if its.temporal and other.temporal else "cast one",
+        )

@@ -44,7 +44,8 @@ class Windowed:
             raise QueryError(
                 "TG114",
                 f"{bounds!r} has the same rows whichever comes first: tie={tie!r} says nothing",
-                hint="leave it out; it is for tg.rows(...)",
+                hint="leave it out; it is for tg.rows(...); first and last values go by the order that they are given: "
+                "tg.last(v, by=...)",
             )
 
     @property
