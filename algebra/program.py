@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tidegate.algebra.errors import Site
-from tidegate.algebra.nodes import Node, occurrences
+from tidegate.algebra.nodes import Node, children, occurrences
 from tidegate.algebra.schema import StreamDef
 from tidegate.algebra.terms import Term
 
@@ -31,8 +31,21 @@ class Query:
     cut: str = field(default="", compare=False)
 
     def over(self, node: Node) -> Query:
-        """The same query with another expression of the same rows."""
-        return replace(self, node=node)
+        """The same query with another expression of the same rows, in which operators that are as before are where they
+        were.
+        """
+        return replace(self, node=node, sites={**self.sites, **_moved(self.node, node, self.sites)})
+
+
+def _moved(before: Node, after: Node, sites: Mapping[Term | Node, Site]) -> dict[Term | Node, Site]:
+    """The places of operators whose inputs have changed."""
+    old, new = children(before), children(after)
+    if before is after or type(before) is not type(after) or len(old) != len(new):
+        return {}
+    moved: dict[Term | Node, Site] = {after: sites[before]} if before in sites else {}
+    for first, second in zip(old, new, strict=True):
+        moved.update(_moved(first, second, sites))
+    return moved
 
 
 @dataclass(frozen=True, slots=True)

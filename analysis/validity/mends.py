@@ -184,7 +184,7 @@ class Mends:
         for scope in _scopes(node, i, own_first=_ends_later(attribute, clause)):
             for y, t, least in self._pairs(scope, i):
                 type_ = scope.rows.schema[y].type
-                span = next((span for span in usual_spans(type_) if span[0] > least), None)
+                span = _span(type_, least)
                 if span is None:
                     continue
                 mended = scope.mended(node, _at_most(y, t, type_, span[0]))
@@ -302,6 +302,47 @@ class Mends:
     def last_before(self) -> str:
         """How the last row before each row is looked up; empty where the query does not ask for it in another form."""
         return self._written(last_before(self.node))
+
+    def let_go(self, i: int, attribute: str) -> str:
+        """A bound by which no row of an occurrence is kept for ever that the attribute keeps; empty where none is
+        known.
+        """
+        for scope in _scopes(self.node, i, own_first=False):
+            if scope.is_own:
+                continue
+            for later, earlier, least in self._later(scope, i):
+                type_ = scope.rows.schema[earlier].type
+                span = _span(type_, least)
+                if span is not None and self._lets_go(
+                    scope.mended(self.node, _at_most(later, earlier, type_, span[0])), i, attribute
+                ):
+                    return f"{written_name(later, scope.rows)} <= {written_name(earlier, scope.rows)} + {span[1]}"
+        return ""
+
+    def _later(self, scope: _Scope, i: int) -> Iterator[tuple[str, str, int]]:
+        """Instants of others and of an occurrence in a scope, and the least difference that there is."""
+        federation_ = self._analysed(scope.rows)
+        k = i - scope.before
+        zones = [] if federation_ is None else [zone for zone in federation_.zones if k not in zone.ignored]
+        if federation_ is None or not zones:
+            return
+        resting = {name: _resting_on(zones, name) for name in federation_.attributes}
+        for later in (name for name, on in resting.items() if on and k not in on):
+            for earlier in (name for name, on in resting.items() if on == {k}):
+                if federation_.schema[later].type == federation_.schema[earlier].type:
+                    least = max(-zone.distance(("a", later), ("a", earlier)) for zone in zones)
+                    yield later, earlier, 0 if least == -INF else int(least)
+
+    def _lets_go(self, mended: Node, i: int, attribute: str) -> bool:
+        """Whether a bound says how much later than the rows of an occurrence the attribute of a mended query is."""
+        after = self._analysed(mended)
+        if after is None or attribute not in after.attributes:
+            return False
+        speaking = [zone for zone in after.zones if i not in zone.ignored]
+        progress = after.occurrences[i].progress
+        return bool(speaking) and all(
+            any(zone.distance(("x", i, y), ("a", attribute)) != INF for y in progress) for zone in speaking
+        )
 
     # Results without instants -----------------------------------------------------------------------------------------
     def instant(self) -> str:
@@ -610,6 +651,11 @@ def _day_text(term: Term, node: Node) -> str:
     instant = term.args[0]
     assert isinstance(instant, Attr)
     return f'tg.floor({written_name(instant.name, node)}, "1d")'
+
+
+def _span(type_: DataType, least: int) -> tuple[int, str] | None:
+    """The first of the bounds that hints propose that two instants can keep which lie at least so far apart."""
+    return next((span for span in usual_spans(type_) if span[0] > least), None)
 
 
 def _length(ticks: int, type_: DataType) -> Lit:

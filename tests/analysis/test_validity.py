@@ -234,7 +234,7 @@ def test_rows_that_are_kept_for_ever_are_noted_with_a_condition_that_frees_them(
     assert note.site is not None
     assert "anti_join" in note.site.code
     assert "one row by id of Shipments is kept for ever" in note.message
-    assert "bound it: o.placed <= s.shipped" in note.hint
+    assert 'bound it: o.placed <= s.shipped + "1h"' in note.hint
     assert tg.program(Q=o.anti_join(s, *within, o.placed <= s.shipped)).notes() == []
     latest = o.join(s, s.shipped <= o.placed).group_by(o.placed).agg(last=tg.last(s.id, by=s.shipped))
     assert tg.program(Q=latest).notes() == []
@@ -243,6 +243,44 @@ def test_rows_that_are_kept_for_ever_are_noted_with_a_condition_that_frees_them(
     assert "asof_join(...) keeps one of each key" in every.hint
     assert "asof_join" not in note.hint
     assert every.because == ("nor is it folded: shipped is read by the result attribute shipped: one row per value",)
+
+
+def test_the_bound_of_rows_that_are_kept_for_ever_can_hold_in_the_query() -> None:
+    e = tg.stream("E", "k bigint, t timestamp", progress="t").as_("e")
+    o = tg.stream("O", "k bigint, u timestamp", progress="u").as_("o")
+    forms: tuple[Callable[..., tg.Relation], ...] = (
+        lambda *on: e.join(o, *on).group_by(e.k, e.t).agg(n=tg.count()),
+        lambda *on: e.join(o, *on).group_by(e.k, hour=tg.ceil(e.t, "1h")).agg(n=tg.count()),
+        lambda *on: e.semi_join(o, *on),
+        lambda *on: e.anti_join(o, *on),
+    )
+    hour, day = e.t <= o.u + "1h", e.t <= o.u + "1d"
+    for looked_back, bound, written in (
+        (o.u < e.t, hour, '"1h"'),
+        (o.u <= e.t - "5m", hour, '"1h"'),
+        (o.u <= e.t - "2h", day, '"1d"'),
+    ):
+        same = e.k == o.k, looked_back
+        for asked in forms:
+            (note,) = tg.program(Q=asked(*same)).notes()
+            assert note.hint == f"where that is not meant, bound it: e.t <= o.u + {written}"
+            assert tg.program(Q=asked(*same, bound)).notes() == []
+    (note,) = tg.program(Q=e.anti_join(o, e.k == o.k, o.u <= e.t - "800d")).notes()
+    assert note.hint == "where that is not meant, say how long before e.t o.u may be at most"
+
+
+def test_a_part_of_which_rows_are_kept_for_ever_is_named_as_its_user_does() -> None:
+    e = tg.stream("E", "k bigint, t timestamp", progress="t").as_("e")
+    p, q = (tg.stream("O", "k bigint, u timestamp", progress="u").as_(name) for name in "pq")
+    s = p.anti_join(q, q.k == p.k, p.u < q.u, q.u <= p.u + "30m").unqualified().as_("s")
+    looked_up = e.join(s, s.k == e.k, s.u <= e.t)
+    (note,) = tg.program(Q=looked_up.group_by(e.k, e.t).agg(n=tg.count())).notes()
+    assert note.message.startswith("one row by s.k of s is kept for ever")
+    assert note.hint == 'where that is not meant, bound it: e.t <= s.u + "1h"'
+    assert note.site is not None
+    assert note.site.code == "looked_up = e.join(s, s.k == e.k, s.u <= e.t)"
+    bounded = looked_up.where(e.t <= s.u + "1h")
+    assert tg.program(Q=bounded.group_by(e.k, e.t).agg(n=tg.count())).notes() == []
 
 
 def test_what_operators_keep_without_a_bound_is_noted_with_what_would_bound_it() -> None:

@@ -11,7 +11,7 @@ CALENDAR = "analysis/validity/calendar_parts.py"
 
 GROUP = Group(
     "mends",
-    ("tests/analysis/test_mends.py",),
+    ("tests/analysis/test_mends.py", "tests/analysis/test_validity.py"),
     (
         bug(
             "a bound is proposed that is told without a try",
@@ -30,6 +30,12 @@ GROUP = Group(
             "analysis/validity/places.py",
             "given, names = names, renamed(names, operator)",
             "given = names",
+        ),
+        bug(
+            "operators above a part that is cut out have no place",
+            "algebra/program.py",
+            "sites={**self.sites, **_moved(self.node, node, self.sites)}",
+            "sites={**self.sites}",
         ),
         bug(
             "periods are bounded before the later end is taken",
