@@ -106,7 +106,9 @@ class _Findings:
         if self.asked.index(one) in self.dead:
             return "has no rows"
         within = [name for name in one.transition.within if name != one.transition.context]
-        return f"waits for {' or '.join(within)}, which never hold" if within else "waits for the context itself"
+        if not within:
+            return "waits for the context itself"
+        return f"waits for {' or '.join(within)}, which never hold{'s' if len(within) == 1 else ''}"
 
     def idle(self) -> Iterator[Problem]:
         """Queries that stand in contexts that never hold, or ask for what is so already."""

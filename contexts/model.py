@@ -102,8 +102,8 @@ class ContextModel(Contexts):
         `within`: the contexts in which the query stands, all of them where it is left out. A row counts if one of them
         holds before its instant. `by`, `at`: the keys and the instant of a row, where they are not called as the keys
         of the model are, or where rows hold several instants. `since`: where the match of a row began: it has to lie in
-        one window. `cause`: what the context holds for, where it holds until its causes are cleared. `values`:
-        attributes that the window keeps of its row.
+        one window; one later than the row's instant is taken for that. `cause`: what the context holds for, where it
+        holds until its causes are cleared. `values`: attributes that the window keeps of its row.
 
         Examples:
             >>> stopping = traffic.initiate("slow", when=cars.where(cars.speed == 0), within="clear")

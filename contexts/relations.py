@@ -5,21 +5,25 @@ What is said is so whatever rows come (rule R61). Where nobody knows, nothing is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import combinations, permutations, product
+from itertools import combinations, product
 
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.formulas import formula_variables, temporal_formula
 from tidegate.algebra.nodes import Group, Imbed, Node, Project, Rename, Select, Union
 from tidegate.algebra.ordered.transitions.definition import Transition
 from tidegate.algebra.ordered.transitions.node import Transitions
 from tidegate.algebra.rewrites.conditions import can_fail
 from tidegate.algebra.row_wise import term_below
-from tidegate.algebra.terms import MOST_OPERATIONS, Attr, Lit, Term, conjunction, conjuncts, size_of
+from tidegate.algebra.terms import MOST_OPERATIONS, Attr, Lit, Term, attributes_of, conjunction, conjuncts, size_of
+from tidegate.algebra.types import DataType
 from tidegate.analysis.federation.federation import federation
-from tidegate.analysis.report.predicate_sets import follows_from, never_together
+from tidegate.analysis.report.predicate_sets import follows_from, left_by
+from tidegate.analysis.report.value_sets import ValueSet
 from tidegate.analysis.validity.validity import refuting
+from tidegate.analysis.zones.federation import Federation
 
 Pair = tuple[str, str]
 
@@ -37,15 +41,15 @@ class Relations:
 
     def around(self, context: str) -> list[str]:
         """The contexts in which this one lies."""
-        return sorted(around for one, around in self.inside if one == context)
+        return _seconds(self.inside).get(context, [])
 
     def apart_from(self, context: str) -> list[str]:
         """The contexts that never hold together with this one."""
-        return sorted(other for one, other in self.apart if one == context)
+        return _seconds(self.apart).get(context, [])
 
     def overlapped_by(self, context: str) -> list[str]:
         """The contexts that hold whenever this one begins, where it does not lie in them."""
-        return sorted(other for one, other in self.overlapping if one == context)
+        return _seconds(self.overlapping).get(context, [])
 
     def same(self) -> list[Pair]:
         """The pairs of contexts that hold at the same instants, each once."""
@@ -61,19 +65,34 @@ class Relations:
 
 
 @lru_cache(maxsize=64)
+def _seconds(pairs: frozenset[Pair]) -> Mapping[str, list[str]]:
+    """The second ones of pairs, in order, by the first."""
+    found: dict[str, list[str]] = {}
+    for first, second in sorted(pairs):
+        found.setdefault(first, []).append(second)
+    return found
+
+
+@lru_cache(maxsize=64)
 def relations_of(model: Transitions) -> Relations:
     """What is known of the contexts of a model."""
     queries = _derivings(model)
     if queries is None:
         return Relations()
-    names = [type_.name for type_ in model.contexts if type_.name != model.default]
-    found = _Finder(model.default, queries)
-    held = [name for name in names if found.beginning(name)]
-    inside = frozenset(pair for pair in permutations(held, 2) if found.lies_in(*pair))
-    apart = found.apart(held)
-    apart |= {(other, one) for one, other in apart}
-    others = {*permutations(held, 2)} - inside - apart
-    return Relations(inside, frozenset(apart), frozenset(pair for pair in others if found.begins_in(*pair, inside)))
+    found = _Finder(model.default, tuple(type_.name for type_ in model.contexts), queries)
+    inside = {context: found.around(context) for context in found.held}
+    apart = found.apart()
+    overlapping = {
+        (context, other)
+        for context in found.held
+        for other in found.held - {context} - inside[context] - apart[context]
+        if found.begins_in(context, other, inside)
+    }
+    return Relations(
+        frozenset((context, other) for context, others in inside.items() for other in others),
+        frozenset((context, other) for context in found.held for other in apart[context] - {model.default}),
+        frozenset(overlapping),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,25 +108,37 @@ class _Deriving:
     at: Term
     since: Term | None
     may_fail: bool
+    types: Mapping[str, DataType] = field(init=False)
+    within: frozenset[str] = field(init=False)
+    #: The values that its conditions leave, by attribute.
+    left: Mapping[str, ValueSet] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "types", _types(self.rows))
+        object.__setattr__(self, "within", frozenset(self.transition.within))
+        object.__setattr__(self, "left", left_by(self.conditions, self.types))
 
     @property
     def beginning(self) -> str | None:
         """The context of which it may begin a window."""
         return None if self.transition.action == "terminate" else self.transition.context
 
-    def may_end(self, context: str) -> bool:
-        """Whether it may end a window of a context that is not the default one."""
+    @property
+    def may_end(self) -> frozenset[str]:
+        """The contexts but the default one of which it may end a window."""
         if self.transition.action == "terminate":
-            return self.transition.context == context
-        return self.transition.action == "switch" and context in self.transition.within
+            return frozenset((self.transition.context,))
+        return self.within if self.transition.action == "switch" else frozenset()
 
-    def surely_ends(self, context: str) -> bool:
-        """Whether each of its rows ends the context if that holds."""
-        return self.since is None and not self.transition.one_cause and self.may_end(context)
+    @property
+    def surely_ends(self) -> frozenset[str]:
+        """Those that each of its rows ends if they hold."""
+        return self.may_end if self.since is None and not self.transition.one_cause else frozenset()
 
-    def looks_at(self, other: _Deriving) -> bool:
-        """Whether it looks at the same rows as another one, and asks of each for the same partition and instant."""
-        return self.rows == other.rows and (self.keys, self.at) == (other.keys, other.at)
+    @property
+    def looks_at(self) -> tuple[Node, tuple[Term, ...], Term]:
+        """The rows that it looks at, and the partition and the instant for which it asks at each."""
+        return self.rows, self.keys, self.at
 
     def one_at_each_instant(self) -> bool:
         """Whether a partition has one of the rows at each instant, at most."""
@@ -117,102 +148,154 @@ class _Deriving:
 
 @dataclass(slots=True)
 class _Finder:
+    """What is found is as large as the pairs of contexts, and so is the work: what each query begins and ends is found
+    once, and contexts are compared as sets.
+    """
+
     default: str
+    names: tuple[str, ...]
     queries: Sequence[_Deriving]
-    #: Those that may have rows.
-    alive: list[_Deriving] = field(init=False)
+    #: Those that may have rows, by the context that they may begin, and by those that they may end.
+    beginning: dict[str, list[_Deriving]] = field(init=False)
+    ending: dict[str, list[_Deriving]] = field(init=False)
+    #: The contexts but the default one that may begin.
+    held: frozenset[str] = field(init=False)
+    #: Queries that look at the same rows, by these, and what each of these begins or ends as well.
+    beside: dict[object, list[_Deriving]] = field(init=False)
+    begun: dict[_Deriving, frozenset[str]] = field(init=False, default_factory=dict)
+    ended: dict[_Deriving, frozenset[str]] = field(init=False, default_factory=dict)
+    federations: dict[_Deriving, Federation] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.alive = [one for one in self.queries if not _contradict(one.rows, one.conditions)]
+        self.beginning = {name: [] for name in self.names}
+        self.ending = {name: [] for name in self.names}
+        self.beside = {}
+        for one in self.queries:
+            self.beside.setdefault(one.looks_at, []).append(one)
+            if _contradict(one.rows, one.conditions):
+                continue
+            if one.beginning is not None:
+                self.beginning[one.beginning].append(one)
+            for context in one.may_end:
+                self.ending[context].append(one)
+        self.held = frozenset(name for name, begun in self.beginning.items() if begun) - {self.default}
 
-    def beginning(self, context: str) -> list[_Deriving]:
-        return [one for one in self.alive if one.beginning == context]
-
-    def lies_in(self, context: str, around: str) -> bool:
-        """Whether what begins a context begins the one around it, or finds that it holds, and what ends the one around
-        it ends the context.
+    def around(self, context: str) -> frozenset[str]:
+        """The contexts in which one lies: what begins it begins them, or finds that they hold, and what ends them ends
+        it.
         """
-        begun = all(
-            any(
-                other.beginning == around
+        begun = self.held - {context}
+        for one in self.beginning[context]:
+            begun &= self._begun_at(one)
+        return frozenset(other for other in begun if all(context in self._ended_at(one) for one in self.ending[other]))
+
+    def _begun_at(self, one: _Deriving) -> frozenset[str]:
+        """The contexts that begin, unless they hold, at each row of a query that counts."""
+        if one not in self.begun:
+            self.begun[one] = frozenset(
+                other.beginning
+                for other in self.beside[one.looks_at]
+                if other.beginning is not None
                 and (other.since is None or other.since == one.since)
-                and {*one.transition.within} <= {*other.transition.within}
-                and _follows(one, other)
-                for other in self.queries
+                and one.within <= other.within
+                and self._follows(one, other)
             )
-            for one in self.beginning(context)
-        )
-        return begun and all(self._ends_as(one, context) for one in self.alive if one.may_end(around))
+        return self.begun[one]
 
-    def _ends_as(self, one: _Deriving, context: str) -> bool:
-        """Whether a context ends, if it holds, at each row of a query."""
-        return any(other.surely_ends(context) and _follows(one, other) for other in self.queries)
+    def _ended_at(self, one: _Deriving) -> frozenset[str]:
+        """The contexts that end, if they hold, at each row of a query."""
+        if one not in self.ended:
+            beside = self.beside[one.looks_at]
+            ended = (other.surely_ends for other in beside if other.surely_ends and self._follows(one, other))
+            self.ended[one] = frozenset().union(*ended)
+        return self.ended[one]
 
-    def begins_in(self, context: str, around: str, inside: Iterable[Pair]) -> bool:
+    def begins_in(self, context: str, around: str, inside: Mapping[str, frozenset[str]]) -> bool:
         """Whether a context begins only while the one around it holds, and by no query that ends that one."""
-        within = {around, *(one for one, other in inside if other == around)}
-        return all({*one.transition.within} <= within and not one.may_end(around) for one in self.beginning(context))
+        return all(
+            all(name == around or around in inside.get(name, ()) for name in one.transition.within)
+            and around not in one.may_end
+            for one in self.beginning[context]
+        )
 
-    def apart(self, names: Sequence[str]) -> set[Pair]:
-        """The pairs that never hold together: of all pairs those of which no transaction makes both hold, if none of
-        the pairs holds before it.
+    def apart(self) -> dict[str, set[str]]:
+        """Of each context those that never hold together with it: of all pairs those of which no transaction makes both
+        hold, if none of the pairs holds before it.
         """
-        found = {*combinations(names, 2)}
-        while failing := {pair for pair in found if not self._stays_apart(pair, found)}:
-            found -= failing
-        return found
+        found = {name: {self.default, *(self.held - {name} if name in self.held else ())} for name in self.names}
+        found[self.default] = {*self.names} - {self.default}
+        left = [*combinations(sorted(self.held), 2)]
+        while True:
+            staying: list[Pair] = []
+            for one, other in left:
+                if self._stays_apart(one, other, found):
+                    staying.append((one, other))
+                else:
+                    # At once: the pairs that follow from this one fail in the same round.
+                    found[one].discard(other)
+                    found[other].discard(one)
+            if len(staying) == len(left):
+                return found
+            left = staying[::-1]
 
-    def _stays_apart(self, pair: Pair, known: set[Pair]) -> bool:
-        for context, other in (pair, pair[::-1]):
-            for one in self.beginning(context):
-                excluded = all(self._are_apart(name, other, known) for name in one.transition.within)
-                if not excluded and not self._ends_as(one, other):
+    def _stays_apart(self, first: str, second: str, known: Mapping[str, set[str]]) -> bool:
+        for context, other in ((first, second), (second, first)):
+            for one in self.beginning[context]:
+                if not one.within <= known[other] and other not in self._ended_at(one):
                     return False
-        first, second = map(self.beginning, pair)
-        return all(self._never_both(one, other, known) for one, other in product(first, second))
+        return all(
+            self._never_both(one, other, known) for one, other in product(self.beginning[first], self.beginning[second])
+        )
 
-    def _are_apart(self, one: str, other: str, known: set[Pair]) -> bool:
-        if self.default in (one, other):
-            return one != other
-        return (one, other) in known or (other, one) in known
-
-    def _never_both(self, one: _Deriving, other: _Deriving, known: set[Pair]) -> bool:
+    def _never_both(self, one: _Deriving, other: _Deriving, known: Mapping[str, set[str]]) -> bool:
         """Whether two queries never count at one instant: as they stand in contexts that are apart, or as a partition
         has one row then, of which their conditions say the opposite.
         """
-        if all(self._are_apart(*pair, known) for pair in product(one.transition.within, other.transition.within)):
+        if one.within.isdisjoint(other.within) and all(one.within <= known[name] for name in other.within):
             return True
-        alone = one.looks_at(other) and one.one_at_each_instant()
-        return alone and _contradict(one.rows, (*one.conditions, *other.conditions))
+        if one not in self.beside[other.looks_at] or not one.one_at_each_instant():
+            return False
+        if any((values & one.left[name]).is_empty for name, values in other.left.items() if name in one.left):
+            return True
+        # Both may have rows, so only conditions of both on instants can say the opposite.
+        of_instants = (any(_is_of_instants(condition, of.rows) for condition in of.conditions) for of in (one, other))
+        return all(of_instants) and _contradict(one.rows, (*one.conditions, *other.conditions))
+
+    def _follows(self, one: _Deriving, other: _Deriving) -> bool:
+        """Whether the other query, which looks at the same rows, has a candidate of the same partition and instant
+        wherever the first one has, which may have rows.
+        """
+        return one is other or (
+            not other.may_fail and all(self._is_said(condition, one) for condition in other.conditions)
+        )
+
+    def _is_said(self, condition: Term, one: _Deriving) -> bool:
+        """Whether a condition is true of all rows that a query asks for."""
+        if follows_from(condition, one.left, one.types) or condition in one.conditions:
+            return True
+        if not _is_of_instants(condition, one.rows):
+            return False
+        try:
+            if one not in self.federations:
+                self.federations[one] = federation(_selected(one.rows, one.conditions))
+            return refuting(self.federations[one], condition, one.rows.schema) is None
+        except QueryError:
+            return False
 
 
-def _follows(one: _Deriving, other: _Deriving) -> bool:
-    """Whether the other query has a candidate of the same partition and instant wherever the first one has."""
-    if one is other:
-        return True
-    if other.may_fail or not one.looks_at(other):
-        return False
-    return all(_is_said(condition, one) for condition in other.conditions)
+@lru_cache(maxsize=4096)
+def _is_of_instants(condition: Term, rows: Node) -> bool:
+    """Whether a condition says something of the instants of rows, or is a constant."""
+    return not attributes_of(condition) or bool(formula_variables(temporal_formula(condition, rows.schema)))
 
 
-def _is_said(condition: Term, one: _Deriving) -> bool:
-    """Whether a condition is true of all rows that a query asks for."""
-    if condition in one.conditions:
-        return True
-    types = {attribute.name: attribute.type for attribute in one.rows.schema.attributes}
-    if follows_from(condition, one.conditions, types):
-        return True
-    try:
-        node = _selected(one.rows, one.conditions)
-        return refuting(federation(node), condition, node.schema) is None
-    except QueryError:
-        return False
+def _types(rows: Node) -> dict[str, DataType]:
+    return {attribute.name: attribute.type for attribute in rows.schema.attributes}
 
 
 def _contradict(rows: Node, conditions: Sequence[Term]) -> bool:
     """Whether no row satisfies all the conditions, as it is known."""
-    types = {attribute.name: attribute.type for attribute in rows.schema.attributes}
-    if never_together(conditions, types):
+    if any(values.is_empty for values in left_by(conditions, _types(rows)).values()):
         return True
     try:
         return not federation(_selected(rows, conditions)).zones

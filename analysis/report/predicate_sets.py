@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from math import ceil, comb, floor, isfinite
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from tidegate.algebra.errors import Problem, Site
 from tidegate.algebra.nodes import (
@@ -37,12 +38,22 @@ from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of, conjunc
 from tidegate.algebra.types import DataType, Kind
 from tidegate.analysis.ordered.family import OneRow
 from tidegate.analysis.ordered.table import family_of
+from tidegate.analysis.report.value_sets import (
+    ALL,
+    NONE,
+    Value,
+    ValueSet,
+    at_least,
+    at_most,
+    common,
+    exactly,
+    less,
+    more,
+    together,
+)
 from tidegate.analysis.zones.sites import site_of
 
-if TYPE_CHECKING:
-    import sympy
-
-#: A query has at most so many pairs of conditions compared, as a pair takes milliseconds: attributes with more are left
+#: A query has at most so many pairs of conditions compared: more notes help nobody. Attributes with more are left
 #: out.
 MAX_PAIRS = 100
 #: Integers beyond are not all doubles.
@@ -92,32 +103,26 @@ def never_a_row(query: Query) -> Problem | None:
     return _kept_out(query, query.node)
 
 
-def follows_from(wanted: Term, conditions: Iterable[Term], types: Mapping[str, DataType]) -> bool:
-    """Whether a condition on one attribute is true wherever others are; False also where nobody knows."""
-    known = _by_attribute([wanted, *conditions], types).items()
-    for name, terms in known:
-        if terms[0] != wanted:
+def left_by(conditions: Iterable[Term], types: Mapping[str, DataType]) -> dict[str, ValueSet]:
+    """The values that conditions on one attribute leave, by attribute; there may be fewer than these."""
+    left: dict[str, ValueSet] = {}
+    for condition in conditions:
+        name = _only_attribute(condition)
+        if name is None or name not in types:
             continue
-        values = _Values(name, types[name], terms)
-        accepted = [values.of(term) for term in terms]
-        narrow = [some for some in accepted[1:] if some is not None]
-        return accepted[0] is not None and _common(narrow).is_subset(accepted[0]) is True
-    return False
+        accepted = values_of(condition, types[name])
+        if accepted is not None:
+            left[name] = left.get(name, ALL) & accepted
+    return left
 
 
-def never_together(conditions: Iterable[Term], types: Mapping[str, DataType]) -> bool:
-    """Whether conditions on one attribute exclude each other; False also where nobody knows."""
-    for name, terms in _by_attribute(conditions, types).items():
-        values = _Values(name, types[name], terms)
-        if _common([some for term in terms if (some := values.of(term)) is not None]).is_empty is True:
-            return True
-    return False
-
-
-def _common(sets: Iterable[sympy.Set]) -> sympy.Set:
-    import sympy
-
-    return sympy.Intersection(sympy.UniversalSet, *sets)
+def follows_from(wanted: Term, left: Mapping[str, ValueSet], types: Mapping[str, DataType]) -> bool:
+    """Whether a condition on one attribute is true of all values that others leave; False also where nobody knows."""
+    name = _only_attribute(wanted)
+    if name is None or name not in left:
+        return False
+    accepted = values_of(wanted, types[name])
+    return accepted is not None and left[name] <= accepted
 
 
 def _kept_out(query: Query, node: Node) -> Problem | None:
@@ -187,11 +192,20 @@ def _by_attribute(conditions: Iterable[Term], types: Mapping[str, DataType]) -> 
     """The different conditions on each single attribute, where there are several, or one compares it with itself."""
     by_name: dict[str, dict[Term, None]] = {}
     for condition in conditions:
-        names = attributes_of(condition)
-        if len(names) == 1 and all(_is_known(term) for term in subterms(condition)):
-            by_name.setdefault(next(iter(names)), {})[condition] = None
+        name = _only_attribute(condition)
+        if name is not None:
+            by_name.setdefault(name, {})[condition] = None
     several = {name: list(terms) for name, terms in by_name.items() if name in types}
     return {name: terms for name, terms in several.items() if len(terms) > 1 or _is_of_itself(terms[0])}
+
+
+@lru_cache(maxsize=4096)
+def _only_attribute(condition: Term) -> str | None:
+    """The attribute that is compared in a condition that reads no other and does nothing else with it."""
+    names = attributes_of(condition)
+    if len(names) == 1 and all(_is_known(term) for term in subterms(condition)):
+        return next(iter(names))
+    return None
 
 
 def _is_known(term: Term) -> bool:
@@ -210,8 +224,7 @@ def _is_of_one_value(term: Call) -> bool:
 def _compared(
     query: Query, name: str, type_: DataType, terms: list[Term], row: OneRow
 ) -> Iterator[tuple[Problem, tuple[Term, ...]]]:
-    values = _Values(name, type_, terms)
-    sets = {term: accepted for term in terms if (accepted := values.of(term)) is not None}
+    sets = {term: accepted for term in terms if (accepted := values_of(term, type_)) is not None}
 
     def place(term: Term) -> Site | None:
         return site_of(query, row.conditions[term])
@@ -220,7 +233,7 @@ def _compared(
     for term in sets:
         if not _is_of_itself(term):
             continue
-        if sets[term].is_empty is True:
+        if sets[term].is_empty:
             yield Problem("TG220", f"never true: {_shown(term)}", place(term), (), row.itself, query.name), (term,)
             return
         if isinstance(term, Call) and _is_of_one_value(term):
@@ -228,14 +241,18 @@ def _compared(
             text = f"says only that {name} is not NULL: {_shown(term)}, as both sides are one value"
             yield Problem("TG221", text, place(term), (), row.itself, query.name), (term,)
     for first, second in combinations(sets, 2):
-        if sets[first].intersect(sets[second]).is_empty is True:
+        if (sets[first] & sets[second]).is_empty:
             text = f"never true: {_shown(first)} and {_shown(second)}"
             hint = "no value satisfies both; is one comparison the wrong way round?"
             yield Problem("TG220", text, place(second), (), hint, query.name), (first, second)
             return
+    if common(sets.values()).is_empty:
+        text = f"never true: {' and '.join(map(_shown, sets))}"
+        yield Problem("TG220", text, place([*sets][-1]), (), "no value satisfies all of them", query.name), (*sets,)
+        return
     for first, second in combinations(sets, 2):
         for wide, narrow in ((second, first), (first, second)):
-            if not {wide, narrow} & dropped and sets[narrow].is_subset(sets[wide]) is True:
+            if not {wide, narrow} & dropped and sets[narrow] <= sets[wide]:
                 dropped.add(wide)
                 text = f"says nothing new: {_shown(wide)}, as {_shown(narrow)}"
                 hint = "leave it out, or correct it"
@@ -247,76 +264,64 @@ def _shown(term: Term) -> str:
     return f"({text})" if isinstance(term, Call) and term.op in ("and", "or", "not") else text
 
 
-class _Values:
-    """The sets of values of one attribute: integers for what is held as such, numbers, or ranks of the texts
-    compared.
+@lru_cache(maxsize=4096)
+def values_of(term: Term, type_: DataType, *, positive: bool = True) -> ValueSet | None:
+    """The values of an attribute of this type for which a condition on it is true, or with `positive` false those for
+    which it is false; None where nobody knows. They are integers for what is held as such, other numbers, or texts.
     """
-
-    def __init__(self, name: str, type_: DataType, terms: Iterable[Term]) -> None:
-        self.name, self.type = name, type_
-        texts = {lit.value for term in terms for lit in subterms(term) if isinstance(lit, Lit)}
-        self.ranks = {text: rank for rank, text in enumerate(sorted(t for t in texts if isinstance(t, str)))}
-
-    def of(self, term: Term, *, positive: bool = True) -> sympy.Set | None:
-        """The values for which the term is true, or with `positive` false those for which it is false."""
-        import sympy
-
-        match term:
-            case Call("not", (inner,)):
-                return self.of(inner, positive=not positive)
-            case Call("and" | "or", args):
-                parts = [self.of(arg, positive=positive) for arg in args]
-                known = [part for part in parts if part is not None]
-                if len(known) < len(parts):
-                    return None
-                return sympy.Intersection(*known) if (term.op == "and") == positive else sympy.Union(*known)
-            case Call(op, (Attr(), Attr())) if op in _FLIPPED:
-                return sympy.Interval(-sympy.oo, sympy.oo) if (op in _REFLEXIVE) == positive else sympy.EmptySet
-            case Call(op, (Attr(), Lit() as literal)) if op in _FLIPPED:
-                return self._comparison(op if positive else _NEGATED[op], literal)
-            case Call(op, (Lit() as literal, Attr())) if op in _FLIPPED:
-                return self._comparison(_FLIPPED[op] if positive else _NEGATED[_FLIPPED[op]], literal)
-            case _:
+    match term:
+        case Call("not", (inner,)):
+            return values_of(inner, type_, positive=not positive)
+        case Call("and" | "or", args):
+            parts = [values_of(arg, type_, positive=positive) for arg in args]
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
                 return None
-
-    def _comparison(self, op: str, literal: Lit) -> sympy.Set | None:
-        import sympy
-
-        number = self._number(literal)
-        if number is None:
+            return common(known) if (term.op == "and") == positive else together(known)
+        case Call(op, (Attr(), Attr())) if op in _FLIPPED:
+            return ALL if (op in _REFLEXIVE) == positive else NONE
+        case Call(op, (Attr(), Lit() as literal)) if op in _FLIPPED:
+            return _comparison(op if positive else _NEGATED[op], literal, type_)
+        case Call(op, (Lit() as literal, Attr())) if op in _FLIPPED:
+            return _comparison(_FLIPPED[op] if positive else _NEGATED[_FLIPPED[op]], literal, type_)
+        case _:
             return None
-        low, high, at = -sympy.oo, sympy.oo, sympy.Rational(number.numerator, number.denominator)
-        below, above = at, at
-        open_ = True
-        if self.type.is_integer_held and self.type.kind is not Kind.DECIMAL:
-            # Integers next to the constant make closed intervals: 5 < x < 6 has no integer, though it has numbers.
-            below, above, open_ = sympy.Integer(ceil(number) - 1), sympy.Integer(floor(number) + 1), False
-            at = at if number.denominator == 1 else None
-        exactly = sympy.EmptySet if at is None else sympy.FiniteSet(at)
-        less = sympy.Interval(low, below, right_open=open_)
-        more = sympy.Interval(above, high, left_open=open_)
-        match op:
-            case "lt":
-                return less
-            case "le":
-                return sympy.Union(less, exactly)
-            case "gt":
-                return more
-            case "ge":
-                return sympy.Union(more, exactly)
-            case "eq":
-                return exactly
-            case _:
-                return sympy.Union(less, more)
 
-    def _number(self, literal: Lit) -> Fraction | None:
-        """The constant as a number on the attribute's line; None where the two are not compared exactly."""
-        value, kinds = literal.value, {self.type.kind, literal.type.kind}
-        if isinstance(value, str):
-            return Fraction(self.ranks[value]) if kinds == {Kind.STRING} else None
-        if value is None or isinstance(value, bool) or not isfinite(value):
-            return None
-        if literal.type.kind is Kind.DECIMAL:
-            return Fraction(int(value), 10**literal.type.scale) if kinds == {Kind.DECIMAL} else None
-        mixed = kinds == {Kind.BIGINT, Kind.DOUBLE} and abs(value) < _EXACT_IN_DOUBLE
-        return Fraction(value) if mixed or len(kinds) == 1 else None
+
+def _comparison(op: str, literal: Lit, type_: DataType) -> ValueSet | None:
+    at = _constant(literal, type_)
+    if at is None:
+        return None
+    below, above, equal = less(at), more(at), exactly(at)
+    if type_.is_integer_held and type_.kind is not Kind.DECIMAL and not isinstance(at, str):
+        # Integers next to the constant make closed intervals: 5 < x < 6 has no integer, though it has numbers.
+        below, above = at_most(ceil(at) - 1), at_least(floor(at) + 1)
+        equal = equal if at.denominator == 1 else NONE
+    match op:
+        case "lt":
+            return below
+        case "le":
+            return below | equal
+        case "gt":
+            return above
+        case "ge":
+            return above | equal
+        case "eq":
+            return equal
+        case _:
+            return below | above
+
+
+def _constant(literal: Lit, type_: DataType) -> Value | None:
+    """The constant on the attribute's line; None where the two are not compared exactly."""
+    value, kinds = literal.value, {type_.kind, literal.type.kind}
+    if isinstance(value, str):
+        return value if kinds == {Kind.STRING} else None
+    if value is None or isinstance(value, bool) or not isfinite(value):
+        return None
+    if literal.type.kind is Kind.DECIMAL:
+        return Fraction(int(value), 10**literal.type.scale) if kinds == {Kind.DECIMAL} else None
+    mixed = kinds == {Kind.BIGINT, Kind.DOUBLE} and abs(value) < _EXACT_IN_DOUBLE
+    if not mixed and len(kinds) > 1:
+        return None
+    return value if isinstance(value, int) else Fraction(value)

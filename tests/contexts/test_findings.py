@@ -147,6 +147,14 @@ def test_a_finding_says_where_and_why() -> None:
     assert closed.hint == "add initiate('closed', when=...)"
 
 
+def test_what_a_query_waits_for_is_one_context_or_several() -> None:
+    for within, expected in (("full", "full, which never holds"), (("full", "shut"), "full or shut, which never hold")):
+        model = tg.context_model("Roads", by="segment", default="clear", contexts=("full", "shut", "closed"))
+        model = model.initiate("closed", when=STOPPED, within=within)
+        closed = next(problem for problem in model.check() if problem.message == "closed never holds")
+        assert closed.because[0].endswith(f"waits for {expected}")
+
+
 def test_only_what_may_count_is_said_to_begin_a_context() -> None:
     model = tg.context_model("Roads", by="segment", default="clear", contexts=("full", "closed"))
     model = model.initiate("closed", when=STOPPED, within="full").initiate("closed", when=STOPPED, within="clear")
