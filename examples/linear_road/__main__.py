@@ -40,7 +40,18 @@ STEP = 60  # seconds of the input that are answered together
 
 
 def read(file: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """The whole numbers of a file, by these names of its columns."""
+    """The whole numbers of a file, by these names of its columns; `SystemExit` with a sentence where it has none."""
+    try:
+        given = read_numbers(file, columns)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise SystemExit(f"{file} cannot be read as {len(columns)} columns of whole numbers: {lines[0]}") from None
+    if any(given.null_count().row(0)):
+        raise SystemExit(f"{file} has a row without all of its {len(columns)} numbers: is it cut off?")
+    return given
+
+
+def read_numbers(file: Path, columns: Sequence[str]) -> pl.DataFrame:
     if file.suffix in TEXT:
         return pl.read_csv(
             file, has_header=False, new_columns=list(columns), schema_overrides=[pl.Int64] * len(columns)
@@ -121,6 +132,8 @@ def main(given: Sequence[str] | None = None) -> int:
     options.add_argument("--tolls", type=Path, help="what cars paid on days before; else that is made up")
     options.add_argument("--out", type=Path, help="a new folder for the answers")
     chosen = options.parse_args(given)
+    if chosen.out is not None and chosen.out.exists():
+        raise SystemExit(f"{chosen.out} is there already, and answers go to a new folder: name another one with --out")
     tolls = None if chosen.tolls is None else read(chosen.tolls, TOLLS).group_by(TOLLS[:3]).agg(pl.sum("toll"))
     if chosen.file is None:
         road = Road(0, Options(traffic=0.1, stretch=(40, 50), accidents=1 / 300))

@@ -35,6 +35,23 @@ def test_a_file_is_answered(suffix: str, tmp_path: Path, capsys: pytest.CaptureF
     assert alerts.rows() == [(120, 0, 13, 0, 102)]
 
 
+def test_a_file_that_is_none_and_answers_that_are_there_are_told_at_once(tmp_path: Path) -> None:
+    whole = ",".join(map(str, range(15)))
+    for name, text, said in (
+        ("missing.dat", None, "cannot be read as 15 columns of whole numbers: No such file"),
+        ("empty.dat", "", "cannot be read as 15 columns of whole numbers: empty"),
+        ("other.parquet", "not Parquet", "cannot be read as 15 columns of whole numbers: "),
+        ("cut.dat", f"{whole}\n0,1,2", "has a row without all of its 15 numbers: is it cut off?"),
+    ):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        with pytest.raises(SystemExit) as refused:
+            main([str(tmp_path / name)])
+        assert str(refused.value).startswith(f"{tmp_path / name} {said}")
+    with pytest.raises(SystemExit, match="is there already, and answers go to a new folder"):
+        main([str(tmp_path / "missing.dat"), "--out", str(tmp_path)])
+
+
 def test_tolls_of_days_before_and_the_papers_velocity(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [*many_borders(range(3), minutes=4), daily(70, 5, 0, 10**6, 3), daily(71, 6, 0, 10**6 + 1, 3)]
     frame(rows).write_parquet(tmp_path / "road.parquet")
