@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tidegate.algebra.dsl.contexts.look_up import ends, holds
-from tidegate.algebra.nodes import Imbed, Node, OrderedNode, Project, Rename, Scan, Select, nodes_of
+from tidegate.algebra.nodes import Imbed, Node, OrderedNode, Project, Rename, Scan, Select, Union, nodes_of
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.transitions.definition import CHANGE, CONTEXT
 from tidegate.algebra.ordered.transitions.grouped import GroupedWindows
@@ -34,10 +34,8 @@ class Standing:
 
 def standings(facts: ProgramFacts, result: str) -> list[Standing]:
     """What a result and its unnamed parts stand in, those of parts first."""
-    inner = {query.query.stream: query.query.node for query in facts.queries if query.query.inner}
-    models = {query.query.stream: ordered_operator(query.query.node) for query in facts.queries}
-    defaults = {name: node.default for name, node in models.items() if isinstance(node, Transitions)}
-    reader = _Reader(inner, defaults)
+    reader = _Reader.of_program(facts)
+    inner = reader.inner
     waiting = [query.query.node for query in facts.queries if query.query.stream == result]
     seen: set[str] = set()
     found: list[Standing] = []
@@ -48,6 +46,11 @@ def standings(facts: ProgramFacts, result: str) -> list[Standing]:
                 seen.add(node.stream.name)
                 waiting.append(inner[node.stream.name])
     return list(dict.fromkeys(reversed(found)))
+
+
+def context_of(windows: Transitions, facts: ProgramFacts) -> str | None:
+    """The context of which windows between rows are the windows, as `as_windows` makes them; None where others are."""
+    return None if windows.dated else _Reader.of_program(facts).context_of(windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,28 @@ class _Reader:
 
     inner: Mapping[str, Node]
     defaults: Mapping[str, str]
+
+    @classmethod
+    def of_program(cls, facts: ProgramFacts) -> _Reader:
+        inner = {query.query.stream: query.query.node for query in facts.queries if query.query.inner}
+        models = {query.query.stream: ordered_operator(query.query.node) for query in facts.queries}
+        return cls(inner, {name: node.default for name, node in models.items() if isinstance(node, Transitions)})
+
+    def context_of(self, windows: Transitions) -> str | None:
+        """The context of which the rows that open windows are changes."""
+        node = self._seen_through(windows.input)
+        node = node.inputs[0] if isinstance(node, Union) else node
+        conditions: list[Term] = []
+        while isinstance(node := self._seen_through(node), Select | Project | Imbed | Rename):
+            conditions += conjuncts(node.condition) if isinstance(node, Select) else ()
+            node = node.input
+        if not isinstance(node, Scan) or node.stream.name not in self.defaults:
+            return None
+        for condition in conditions:
+            match condition:
+                case Call("eq", (Attr(name), Lit(str(context)))) if name == CONTEXT:
+                    return context
+        return None
 
     def of(self, node: Node) -> Iterator[Standing]:
         """What a node lets through: a look-up of one context by itself, or a selection above look-ups."""

@@ -20,7 +20,7 @@ from tidegate.algebra.types import DataType
 from tidegate.analysis.facts import ProgramFacts
 from tidegate.analysis.ordered.transitions import OPEN
 from tidegate.analysis.zones.wording import instant
-from tidegate.contexts.standing import Standing, standings
+from tidegate.contexts.standing import Standing, context_of, standings
 from tidegate.runtime.ordered.state import read_state
 from tidegate.runtime.state.manifest import Manifest
 from tidegate.runtime.state.store.interface import Store
@@ -52,7 +52,8 @@ def suspensions(
             continue
         if standing.model not in known:
             known[standing.model] = _Windows.stored(node, standing.model, manifest, store)
-        account = _Account(standing, node, int(reached), query.output.schema[TIME].type)
+        context = context_of(node, facts)
+        account = _Account(standing, node, int(reached), query.output.schema[TIME].type, context)
         yield from account.lines(known[standing.model])
 
 
@@ -99,6 +100,8 @@ class _Account:
     node: Transitions
     reached: int
     type: DataType
+    #: The context of which the windows are those of, where they are windows between rows.
+    context: str | None
 
     def lines(self, windows: _Windows) -> Iterator[tuple[str, str]]:
         inside = "not in context" if self.standing.outside else "in context"
@@ -151,7 +154,7 @@ class _Account:
         if not held:
             return "a row without a key is in no context"
         if holding := [context for context in held if context in contexts]:
-            return _hold(holding)
+            return _hold(holding if self.context is None else [self.context])
         if contexts == (default,):
             return _hold([*held])
         if default not in held:
@@ -160,12 +163,15 @@ class _Account:
         is_every = {*contexts} == {context.name for context in self.node.contexts} - {default}
         return self._none() if is_every else f"{self._none()}, {default} does"
 
+    def _shown(self) -> tuple[str, ...]:
+        return self.standing.contexts if self.context is None else (self.context,)
+
     def _one(self) -> str:
-        contexts = self.standing.contexts
+        contexts = self._shown()
         return f"{contexts[0]} holds" if len(contexts) == 1 else f"one of {', '.join(contexts)} holds"
 
     def _none(self) -> str:
-        contexts = self.standing.contexts
+        contexts = self._shown()
         return f"{contexts[0]} does not hold" if len(contexts) == 1 else f"none of {', '.join(contexts)} holds"
 
     def _where(self, key: Key) -> str:

@@ -347,3 +347,21 @@ def test_on_spark(spark: object) -> None:
         run.advance("Stopped", time=30)
         run.step()
         assert {name: lines(str(run.why(name))) for name in SAID} == SAID
+
+
+def test_aggregates_as_a_context_ends_name_it() -> None:
+    changes = tg.stream("Changes", "k bigint, t bigint, v bigint", progress="t")
+    model = tg.context_model("M", by="k", default="d", contexts="c")
+    model = model.initiate("c", when=changes.where(changes.v == 1)).terminate("c", when=changes.where(changes.v == 0))
+    rows = tg.stream("Rows", "k bigint, t bigint", progress="t")
+    counted = rows.windows(model.as_windows("c"), by="k").agg(n=tg.count())
+    with tg.program(Q=counted).session() as session:
+        session.push("Changes", [(1, 1, 1)])
+        session.push("Rows", [(1, 2)])
+        for name in ("Changes", "Rows"):
+            session.advance(name, 3)
+        session.step()
+        said = str(session.why("Q"))
+    assert "where k = 1: c holds" in said
+    assert "in every other partition: c does not hold" in said
+    assert "open" not in said
