@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
 
 import polars as pl
 
@@ -14,7 +13,7 @@ from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed.operations import resolve
-from tidegate.algebra.typed.terms import TypedTerm, typed_nodes
+from tidegate.algebra.typed.terms import TypedTerm, mentions, typed_nodes
 from tidegate.algebra.types import DataType
 from tidegate.runtime.eval.functions import (
     calendar,
@@ -30,6 +29,7 @@ from tidegate.runtime.eval.functions import (
 )
 from tidegate.runtime.eval.functions.frame import CompiledTerm, Expressions, checked_forms, is_leaf, leaf_name
 from tidegate.runtime.eval.functions.shared import held_type as held_type
+from tidegate.runtime.eval.term_steps import Steps
 
 
 class PolarsTerms(Expressions[pl.Expr]):
@@ -39,6 +39,15 @@ class PolarsTerms(Expressions[pl.Expr]):
         "Polars",
         *(m.FORMS for m in (logic, numbers, rounding, doubles, instants, calendar, text, patterns, encoded, casts)),
     )
+
+    def __init__(self) -> None:
+        self.steps = Steps()
+
+    def in_steps(self, term: TypedTerm) -> CompiledTerm[pl.Expr]:
+        """The term's value and failure as expressions by themselves, which compute first what they are computed of."""
+        compiled = self.compile(term)
+        error = None if compiled.error is None else self.steps.before(compiled.error, pl.Int8())
+        return CompiledTerm(self.steps.before(compiled.value, held_type(term.type)), error, compiled.size)
 
     def literal(self, value: Value, type_: DataType) -> pl.Expr:
         return pl.lit(value, dtype=held_type(type_))
@@ -68,17 +77,12 @@ class PolarsTerms(Expressions[pl.Expr]):
     def code(self, number: int | None) -> pl.Expr:
         return pl.lit(number, dtype=pl.Int8)
 
-    def bind(
-        self, values: Sequence[pl.Expr], body: Callable[[Sequence[pl.Expr]], pl.Expr], type_: DataType | None
-    ) -> pl.Expr:
-        """The body over columns `0`, `1`, …"""
-        over = body([pl.col(str(place)) for place in range(len(values))])
-        named = pl.struct(value.alias(str(place)) for place, value in enumerate(values))
-        return named.map_batches(
-            lambda packed: packed.struct.unnest().select(over.alias(packed.name)).to_series(),
-            return_dtype=pl.Int8() if type_ is None else held_type(type_),
-            is_elementwise=True,
-        )
+    def bound(self, term: TypedTerm, args: Sequence[CompiledTerm[pl.Expr]]) -> CompiledTerm[pl.Expr]:
+        """Over columns of the operands, which a step before computes."""
+        known = self.steps.add(args)
+        value, error = self.applied(term, [arg.value for arg in known])
+        size = mentions(term) * (1 + len(known))
+        return CompiledTerm(value, self.first_error([*(arg.error for arg in known), error]), size)
 
     def beyond(self, value: pl.Expr, low: int, high: int) -> pl.Expr:
         return numbers.outside(value, low, high)
@@ -93,9 +97,6 @@ class PolarsTerms(Expressions[pl.Expr]):
             return CompiledTerm(self.literal(None, term.type), self.code(int(error.code[-1])))
 
 
-_POLARS: Final = PolarsTerms()
-
-
 def _is_null(literal: pl.Expr) -> bool:
     return pl.select(literal).item() is None
 
@@ -103,14 +104,14 @@ def _is_null(literal: pl.Expr) -> bool:
 @lru_cache(maxsize=4096)  # batch after batch evaluates the same terms
 def compile_pair(term: Term, schema: Schema) -> CompiledTerm[pl.Expr]:
     """The term's value and failure. A parameter is a column named `$name`."""
-    return _POLARS.compile(resolve(term, schema))
+    return PolarsTerms().in_steps(resolve(term, schema))
 
 
 @lru_cache(maxsize=4096)  # as above
 def compile_term(term: Term, schema: Schema) -> pl.Expr:
     """The term's value. Evaluation raises `EvaluationError` where some row has none."""
     typed = resolve(term, schema)
-    compiled = _POLARS.compile(typed)
+    compiled = PolarsTerms().in_steps(typed)
     if compiled.error is None:
         return compiled.value
     leaves = sorted({leaf_name(node) for node in typed_nodes(typed) if is_leaf(node)})

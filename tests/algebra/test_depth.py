@@ -61,8 +61,7 @@ def test_the_nodes_of_a_query_with_shared_parts_are_each_found_once() -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        # Polars takes a dozen seconds to look at a term as deep as that.
-        pytest.param(lambda: S.with_(y=nested(MAX_DEPTH // 2 - 1)), marks=pytest.mark.long),
+        lambda: S.with_(y=nested(MAX_DEPTH // 2 - 1)),
         lambda: chained(MAX_DEPTH - 3),
         lambda: chained(MAX_DEPTH // 2 - 2, S.with_(y=nested(MAX_DEPTH // 4))),
     ],

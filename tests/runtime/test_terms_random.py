@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.runtime.test_terms_conformance import TABLE, spark_failures
-from tidegate.algebra.evaluation import EvaluationError, evaluator, key_of
+from tidegate.algebra.evaluation import EvaluationError, Evaluator, Values, evaluator, key_of
 from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.schema import Attribute, Schema
 from tidegate.algebra.terms import Attr, Call, Lit, Term, Value, attributes_of, call
 from tidegate.algebra.typed.operations import operation, resolve, term_type
 from tidegate.algebra.types import BIGINT, DOUBLE, DURATION, TIMESTAMP, DataType
-from tidegate.runtime.eval.terms import compile_pair, compile_term, held_type
+from tidegate.runtime.eval.terms import PolarsTerms, compile_pair, compile_term, held_type
 from tidegate.runtime.testkit.conformance import TYPES, Sample, boundary_values
 
 if TYPE_CHECKING:
@@ -84,6 +85,14 @@ def same(one: Value, other: Value) -> bool:
     return type(one) is type(other) and key_of(one) == key_of(other)
 
 
+def outcome(python: Evaluator, row: Values) -> tuple[Value, int | None]:
+    """What Python yields, and why it fails."""
+    try:
+        return python(row), None
+    except EvaluationError as failure:
+        return None, int(failure.code[-1])
+
+
 def check(seed: int, terms: int, rows: int) -> int:
     """Compares random terms on random rows; how many of the outcomes were failures."""
     rng = random.Random(seed)
@@ -97,10 +106,7 @@ def check(seed: int, terms: int, rows: int) -> int:
         error = pl.lit(None, dtype=pl.Int8) if compiled.error is None else compiled.error
         found = frame.with_columns(value=compiled.value, error=error).select("value", "error").rows()
         for row, (value, code) in zip(data, found, strict=True):
-            try:
-                wanted, failed = python(row), None
-            except EvaluationError as failure:
-                wanted, failed = None, int(failure.code[-1])
+            wanted, failed = outcome(python, row)
             failures += failed is not None
             if failed != code or (failed is None and not same(wanted, value)):
                 read = {name: row[name] for name in sorted(attributes_of(term))}
@@ -171,3 +177,56 @@ def test_what_cannot_fail_stays_a_plain_expression() -> None:
     term = call("lt", call("sub", Attr("t"), Attr("u")), Lit(5, DURATION))
     assert compile_pair(term, schema).error is None
     assert "python_udf" not in str(compile_term(term, schema))
+
+
+def chain(op: str, length: int) -> tuple[Term, Schema]:
+    """An operation over so many integers, one after the other, and what it reads."""
+    schema = Schema(tuple(Attribute(f"a{i}", BIGINT) for i in range(length)))
+    terms: list[Term] = [Attr(name) for name in schema.names]
+    return reduce(lambda left, right: call(op, left, right), terms), schema
+
+
+@pytest.mark.parametrize("op", ["add", "sub", "mul"])
+def test_large_terms_are_what_python_yields(op: str) -> None:
+    term, schema = chain(op, 40)
+    guarded = call("if", call("lt", Attr("a0"), Lit(0, BIGINT)), Lit(0, BIGINT), term)
+    rows: list[dict[str, Value]] = [dict.fromkeys(schema.names, value) for value in (0, 1, -1, None, 2**62, -(2**62))]
+    ones: dict[str, Value] = dict.fromkeys(schema.names, 1)
+    rows += [ones | {"a0": -1, "a39": 2**62, "a38": 2**62}, ones | {"a7": None}]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(schema.names, pl.Int64()))
+    for large in (term, guarded):
+        compiled, python = compile_pair(large, schema), evaluator(resolve(large, schema))
+        assert compiled.error is not None
+        found = frame.select(value=compiled.value, error=compiled.error)
+        for row, (value, code) in zip(rows, found.rows(), strict=True):
+            wanted, failed = outcome(python, row)
+            assert code == failed
+            assert failed is not None or value == wanted
+        assert found["error"].null_count() not in (0, len(rows))
+        assert frame.clear().select(value=compiled.value, error=compiled.error).is_empty()
+
+
+def test_expressions_of_large_terms_grow_with_their_length() -> None:
+    def written(length: int) -> int:
+        terms, (term, schema) = PolarsTerms(), chain("add", length)
+        last = terms.compile(resolve(term, schema))
+        assert last.error is not None
+        return sum(len(str(part)) for step in [*terms.steps.all, [last.value, last.error]] for part in step)
+
+    assert written(100) < 2.5 * written(50)
+
+
+def test_a_column_of_a_step_goes_with_the_last_that_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    term, schema = chain("add", 60)
+    value = compile_pair(term, schema).value
+    frame, select = pl.DataFrame({name: [1] for name in schema.names}), pl.DataFrame.select
+    widths: list[int] = []
+
+    def watched(self: pl.DataFrame, columns: list[pl.Expr]) -> pl.DataFrame:
+        widths.append(self.width)
+        return select(self, columns)
+
+    monkeypatch.setattr(pl.DataFrame, "select", watched)
+    assert frame.select([value]).item() == 60
+    assert len(widths) > 20
+    assert widths == sorted(widths, reverse=True)

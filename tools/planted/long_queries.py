@@ -8,10 +8,11 @@ PURGE = "analysis/purge.py"
 ORIGINS = "analysis/state/origins.py"
 ORDER = "analysis/ordered/match/order.py"
 ERRORS = "algebra/errors.py"
+STEPS = "runtime/eval/term_steps.py"
 
 GROUP = Group(
     "long queries",
-    ("tests/analysis/test_long_queries.py",),
+    ("tests/analysis/test_long_queries.py", "tests/runtime/test_terms_random.py"),
     (
         bug(
             "related streams are asked for partners one way round",
@@ -54,6 +55,18 @@ GROUP = Group(
             ERRORS,
             "self.column - start + len(before)",
             "self.column + len(before)",
+        ),
+        bug(
+            "large operands are no columns of their own",
+            STEPS,
+            "        if value.meta.is_column() or not value.meta.root_names():\n",
+            "        if value.meta.root_names():\n",
+        ),
+        bug(
+            "columns of steps stay to the end",
+            STEPS,
+            "[*map(pl.col, sorted(needed)), *computed]",
+            "[pl.all(), *computed]",
         ),
     ),
 )

@@ -128,10 +128,8 @@ class Expressions(ABC, Generic[E]):
         """The failure code, or that there is none."""
 
     @abstractmethod
-    def bind(self, values: Sequence[E], body: Callable[[Sequence[E]], E], type_: DataType | None) -> E:
-        """The body over names that stand for the values, each computed once. `type_` is the body's type, None for a
-        code.
-        """
+    def bound(self, term: TypedTerm, args: Sequence[CompiledTerm[E]]) -> CompiledTerm[E]:
+        """The kernel over operands that are each computed once, however often the kernel mentions them."""
 
     @abstractmethod
     def beyond(self, value: E, low: int, high: int) -> E:
@@ -166,21 +164,16 @@ class Expressions(ABC, Generic[E]):
             chosen = self.when(values[0], values[1], values[2])
             branch = None
             if errors[1] is not None or errors[2] is not None:
-                branch = self.when(values[0], self._or_none(errors[1]), self._or_none(errors[2]))
-            return CompiledTerm(chosen, self._first_error([errors[0], branch]), size)
+                branch = self.when(values[0], self.or_none(errors[1]), self.or_none(errors[2]))
+            return CompiledTerm(chosen, self.first_error([errors[0], branch]), size)
         form = self.forms[term.kernel.name]
         mentioned = 1 if form.once else mentions(term)
         if mentioned > 1 and mentioned * size > _LARGEST:
-            fails = not term.lenient and (can_overflow(term) or failure_code(term.kernel, term.args) is not None)
-            value = self.bind(values, lambda bound: self._apply(term, bound)[0], term.type)
-            error = self.bind(values, lambda bound: self._or_none(self._apply(term, bound)[1]), None) if fails else None
-            size += 50
-        else:
-            value, error = self._apply(term, values)
-            size *= mentioned
-        return CompiledTerm(value, self._first_error([*errors, error]), size)
+            return self.bound(term, args)
+        value, error = self.applied(term, values)
+        return CompiledTerm(value, self.first_error([*errors, error]), size * mentioned)
 
-    def _apply(self, term: TypedTerm, values: Sequence[E]) -> tuple[E, E | None]:
+    def applied(self, term: TypedTerm, values: Sequence[E]) -> tuple[E, E | None]:
         """The kernel over its operands' values: its value, and its own failure if it can fail."""
         value = self.forms[term.kernel.name].over(term, values)
         failed = self._failures(term, values, value)
@@ -191,7 +184,7 @@ class Expressions(ABC, Generic[E]):
         if term.lenient:
             conditions: list[Any] = [condition for condition, _ in failed]
             return self.when(reduce(or_, conditions), self.literal(None, term.type), value), None
-        return value, self._first_error([self.when(c, self.code(int(code[-1]))) for c, code in failed])
+        return value, self.first_error([self.when(c, self.code(int(code[-1]))) for c, code in failed])
 
     def _failures(self, term: TypedTerm, args: Sequence[E], value: E) -> list[tuple[E, str]]:
         """The conditions under which the kernel itself fails, each with its code, in the order in which Python checks
@@ -209,10 +202,10 @@ class Expressions(ABC, Generic[E]):
             failures.append((beyond, OVERFLOW))
         return failures
 
-    def _or_none(self, error: E | None) -> E:
+    def or_none(self, error: E | None) -> E:
         return self.code(None) if error is None else error
 
-    def _first_error(self, errors: Sequence[E | None]) -> E | None:
+    def first_error(self, errors: Sequence[E | None]) -> E | None:
         known = [error for error in errors if error is not None]
         return self.first(known) if known else None
 
@@ -223,7 +216,7 @@ class Expressions(ABC, Generic[E]):
 
         def joined(a: CompiledTerm[E], b: CompiledTerm[E]) -> CompiledTerm[E]:
             later = None if b.error is None else self.when(goes_on(a.value), b.error)
-            return CompiledTerm(combine(a.value, b.value), self._first_error([a.error, later]), 1 + a.size + b.size)
+            return CompiledTerm(combine(a.value, b.value), self.first_error([a.error, later]), 1 + a.size + b.size)
 
         return joined
 

@@ -17,7 +17,7 @@ from tidegate.algebra.schema import Attribute
 from tidegate.algebra.terms import Term, Value
 from tidegate.algebra.typed.kernels import BAD_CAST, OVERFLOW, ZERO_DIVISION
 from tidegate.algebra.typed.operations import resolve
-from tidegate.algebra.typed.terms import typed_nodes
+from tidegate.algebra.typed.terms import TypedTerm, can_overflow, failure_code, typed_nodes
 from tidegate.algebra.types import DataType
 from tidegate.runtime.engines.spark.eval.functions import (
     calendar,
@@ -72,16 +72,24 @@ class SparkTerms(Expressions[Column]):
     def code(self, number: int | None) -> Column:
         return F.lit(number).cast("int")
 
-    def bind(
-        self, values: Sequence[Column], body: Callable[[Sequence[Column]], Column], type_: DataType | None
-    ) -> Column:
-        """A lambda is the only binder there is."""
-        row = F.array(F.struct(*(value.alias(f"v{place}") for place, value in enumerate(values))))
-        bound = F.transform(row, lambda s: body([s.getField(f"v{place}") for place in range(len(values))]))
-        return F.element_at(bound, 1)
+    def bound(self, term: TypedTerm, args: Sequence[CompiledTerm[Column]]) -> CompiledTerm[Column]:
+        values = [arg.value for arg in args]
+        value = _bind(values, lambda known: self.applied(term, known)[0])
+        error = None
+        if not term.lenient and (can_overflow(term) or failure_code(term.kernel, term.args) is not None):
+            error = _bind(values, lambda known: self.or_none(self.applied(term, known)[1]))
+        size = 51 + sum(arg.size for arg in args)
+        return CompiledTerm(value, self.first_error([*(arg.error for arg in args), error]), size)
 
     def beyond(self, value: Column, low: int, high: int) -> Column:
         return numbers.beyond(value, low, high)
+
+
+def _bind(values: Sequence[Column], body: Callable[[Sequence[Column]], Column]) -> Column:
+    """The body over names that stand for the values. A lambda is the only binder there is."""
+    row = F.array(F.struct(*(value.alias(f"v{place}") for place, value in enumerate(values))))
+    bound = F.transform(row, lambda s: body([s.getField(f"v{place}") for place in range(len(values))]))
+    return F.element_at(bound, 1)
 
 
 def _column(name: str, names: Mapping[str, str]) -> Column:
