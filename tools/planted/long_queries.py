@@ -8,7 +8,7 @@ PURGE = "analysis/purge.py"
 ORIGINS = "analysis/state/origins.py"
 ORDER = "analysis/ordered/match/order.py"
 ERRORS = "algebra/errors.py"
-STEPS = "runtime/eval/term_steps.py"
+STEPS = "runtime/eval/terms.py"
 
 GROUP = Group(
     "long queries",
