@@ -6,7 +6,7 @@ Each reference to a stream is an occurrence of its own, also where a subtree is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, Protocol, assert_never
 
@@ -33,9 +33,10 @@ class CachedNode:
         try:
             return self._hash
         except AttributeError:
-            value = hash((type(self).__name__, *(getattr(self, f.name) for f in fields(self))))  # type: ignore[arg-type]  # always a dataclass
-            object.__setattr__(self, "_hash", value)
-            return value
+            for node in lacking(self, "_hash"):  # type: ignore[arg-type]  # always a node
+                value = hash((type(node).__name__, *(getattr(node, f.name) for f in fields(node))))  # type: ignore[arg-type]  # always a dataclass
+                object.__setattr__(node, "_hash", value)
+            return self._hash
 
     def __eq__(self, other: object) -> bool:
         # Without recursion: a chain of a hundred joins is hundreds of nodes deep.
@@ -67,9 +68,9 @@ class CachedNode:
         try:
             return self._schema
         except AttributeError:
-            schema = self.infer_schema()
-            object.__setattr__(self, "_schema", schema)
-            return schema
+            for node in lacking(self, "_schema"):  # type: ignore[arg-type]  # always a node
+                object.__setattr__(node, "_schema", node.infer_schema())
+            return self._schema
 
     def infer_schema(self) -> Schema:
         """The attributes of the node's result; `QueryError` for what it reads and its input lacks."""
@@ -343,6 +344,23 @@ def nodes_of(query: Node) -> tuple[Node, ...]:
     return tuple(waiting)
 
 
+def lacking(query: Node, cached: str) -> Iterator[Node]:
+    """The nodes of a query of which something is not cached yet, inputs first; each is cached before the next is
+    asked for.
+    """
+    # Without recursion: a chain of a hundred joins is hundreds of nodes deep.
+    waiting = [query]
+    while waiting:
+        current = waiting[-1]
+        unknown = [] if hasattr(current, cached) else [c for c in children(current) if not hasattr(c, cached)]
+        if unknown:
+            waiting += reversed(unknown)
+            continue
+        waiting.pop()
+        if not hasattr(current, cached):
+            yield current
+
+
 def with_children(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The same operator over other inputs."""
     if all(a is b for a, b in zip(children(node), inputs, strict=True)):
@@ -387,16 +405,8 @@ def occurrences(node: Node) -> tuple[StreamDef, ...]:
     """
     if hasattr(node, "_streams"):
         return node._streams
-    # Without recursion: a chain of a hundred joins is hundreds of nodes deep.
-    waiting: list[Node] = [node]
-    while waiting:
-        current = waiting[-1]
+    for current in lacking(node, "_streams"):
         below = children(current)
-        unknown = [child for child in below if not hasattr(child, "_streams")]
-        if unknown and not hasattr(current, "_streams"):
-            waiting += unknown
-            continue
-        waiting.pop()
         if isinstance(current, Scan):
             streams: tuple[StreamDef, ...] = (current.stream,)
         else:

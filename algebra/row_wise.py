@@ -17,6 +17,7 @@ from tidegate.algebra.nodes import (
     Scan,
     Select,
     children,
+    lacking,
     occurrences,
 )
 from tidegate.algebra.schema import unused_mark
@@ -28,9 +29,9 @@ def is_row_wise(node: Node) -> bool:
     try:
         return node._row_wise
     except AttributeError:
-        row_wise = _is_row_wise(node)
-        object.__setattr__(node, "_row_wise", row_wise)
-        return row_wise
+        for current in lacking(node, "_row_wise"):
+            object.__setattr__(current, "_row_wise", _is_row_wise(current))
+        return node._row_wise
 
 
 def _is_row_wise(node: Node) -> bool:

@@ -62,7 +62,14 @@ def terms_of(buffer: Buffer) -> Node:
 
 def can_fail(node: Node) -> bool:
     """Whether a term of a row-wise part can fail on some row."""
-    return not is_static(node) and (has_fallible_term(node) or any(map(can_fail, _inputs(node))))
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if not is_static(current):
+            if has_fallible_term(current):
+                return True
+            waiting += _inputs(current)
+    return False
 
 
 def parts_to_evaluate(nodes: Iterable[Node]) -> tuple[Node, ...]:
@@ -102,6 +109,15 @@ def numbered(node: Node) -> Node:
             return Scan(replace(stream, schema=schema))
         case Project(input_, names):
             return Project(numbered(input_), (*names, _ROW))
+        case Imbed():
+            imbeds: list[Imbed] = []
+            while isinstance(node, Imbed):
+                imbeds.append(node)
+                node = node.input
+            made = numbered(node)
+            for imbed in reversed(imbeds):
+                made = Imbed(made, imbed.name, imbed.term)
+            return made
         case _:
             return with_children(node, tuple(map(numbered, _inputs(node))))
 
@@ -126,11 +142,8 @@ class _Walk:
             case Select(input_, condition):
                 fine = self._evaluable(self.rows_of(input_, _with(needed, condition)), condition, input_.schema)
                 return fine.filter(compile_term(condition, input_.schema))
-            case Imbed(input_, name, term):
-                fine = self._evaluable(self.rows_of(input_, _with(needed, term)), term, input_.schema)
-                if needed is not None and name not in needed:
-                    return fine
-                return fine.with_columns(compile_term(term, input_.schema).alias(name))
+            case Imbed():
+                return self._imbedded(node, needed)
             case Project(input_, names):
                 rows = self.rows_of(input_, frozenset(names) if needed is None else needed)
                 return only(rows, [name for name in names if name in rows.columns])
@@ -148,6 +161,19 @@ class _Walk:
                 return self.rows_of(left).join(self.rows_of(right), how="cross")
             case _:
                 raise InternalError("TG490", f"{type(node).__name__} is no row-wise operator")
+
+    def _imbedded(self, node: Node, needed: frozenset[str] | None) -> pl.DataFrame:
+        """The rows with one attribute more after the other: of a thousand aggregates there are as many in a row."""
+        imbeds: list[tuple[Imbed, bool]] = []
+        while isinstance(node, Imbed):
+            imbeds.append((node, needed is None or node.name in needed))
+            needed, node = _with(needed, node.term), node.input
+        rows = self.rows_of(node, needed)
+        for imbed, is_needed in reversed(imbeds):
+            rows = self._evaluable(rows, imbed.term, imbed.input.schema)
+            if is_needed:
+                rows = rows.with_columns(compile_term(imbed.term, imbed.input.schema).alias(imbed.name))
+        return rows
 
     def _evaluable(self, frame: pl.DataFrame, term: Term, schema: Schema) -> pl.DataFrame:
         """The rows for which the term has a value."""

@@ -7,6 +7,7 @@ import timeit
 from collections.abc import Callable
 from functools import partial, reduce
 from operator import and_, or_
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,53 @@ def test_what_is_beyond_it_is_refused_where_it_stands(made: Callable[[], tg.Rela
     assert raised.value.code == "TG152"
     assert raised.value.site is not None
     assert raised.value.site.file == __file__
+
+
+WIDE = tg.stream("Wide", "k bigint, t bigint, " + ", ".join(f"c{i} bigint" for i in range(1000)), progress="t")
+
+
+def of_each(made: Callable[[tg.Expression], Any]) -> dict[str, Any]:
+    """What is made of each of a thousand attributes."""
+    return {f"m{i}": made(WIDE[f"c{i}"]) for i in range(1000)}
+
+
+def wide_situations() -> tg.Relation:
+    return WIDE.partition_by("k").derive(F=tg.situation(WIDE.c0 == 1, **of_each(lambda c: tg.max(c + 1)))).F
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: WIDE.group_by(w=tg.tumbling(WIDE.t, 10)).agg(**of_each(tg.max)),
+        lambda: WIDE.group_by(w=tg.tumbling(WIDE.t, 10)).agg(**of_each(lambda c: tg.max(c + 1))),
+        pytest.param(lambda: WIDE.over(by="k", order="t", **of_each(lambda c: tg.sum(c + 1))), marks=pytest.mark.long),
+        wide_situations,
+    ],
+)
+def test_a_thousand_aggregates_side_by_side_run(made: Callable[[], tg.Relation]) -> None:
+    program = tg.program(Out=made())
+    assert str(program.explain())
+    rows = program.run({"Wide": [(1, t, *(t,) * 1000) for t in (1, 2)]}).rows("Out")
+    assert [row["m999"] for row in rows] in ([2], [3], [2, 5])
+
+
+def test_of_a_thousand_aggregates_the_row_that_fails_is_set_aside() -> None:
+    program = tg.program(Out=WIDE.group_by(w=tg.tumbling(WIDE.t, 10)).agg(**of_each(lambda c: tg.sum(c * 2))))
+    fine = (1,) * 1000
+    found = program.run({"Wide": [(1, 1, *fine), (1, 2, *fine[:998], 2**62, 1), (1, 3, *fine)]})
+    assert [(row["m0"], row["m998"]) for row in found.rows("Out")] == [(4, 4)]
+    assert "c998 * 2" in str(found.quarantine.rows())
+
+
+def test_unions_at_the_limit_run() -> None:
+    united: tg.Relation = S
+    for number in range(MAX_DEPTH - 3):
+        united = united.union(S.where(S.x == number))
+    assert depth_of(united._node) == MAX_DEPTH
+    program = tg.program(Out=united)
+    assert program.check() == []
+    assert str(program.explain())
+    assert len(program.run({"S": [(1, 2), (2, -1)]}).rows("Out")) == 3
 
 
 MANY: dict[str, Callable[[], tg.Expression]] = {

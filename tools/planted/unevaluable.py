@@ -13,13 +13,19 @@ AGGREGATES = "runtime/eval/aggregates/partials.py"
 
 GROUP = Group(
     "unevaluable",
-    ("tests/runtime/test_ties.py", "tests/properties/test_unevaluable.py"),
+    ("tests/runtime/test_ties.py", "tests/properties/test_unevaluable.py", "tests/algebra/test_depth.py"),
     (
         bug(
             "conditions above a selection are judged for rows that it leaves out",
             UNEVALUABLE,
-            "                return fine.filter(compile_term(condition, input_.schema))\n            case Imbed(input_, name, term):\n                fine",
-            "                return fine\n            case Imbed(input_, name, term):\n                fine",
+            "                return fine.filter(compile_term(condition, input_.schema))\n",
+            "                return fine\n",
+        ),
+        bug(
+            "of attributes in a row the terms are not tested",
+            UNEVALUABLE,
+            "            rows = self._evaluable(rows, imbed.term, imbed.input.schema)\n",
+            "",
         ),
         bug(
             "a row that fails beside a row of a table stays on its side",
