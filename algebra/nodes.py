@@ -352,7 +352,9 @@ def lacking(query: Node, cached: str) -> Iterator[Node]:
     waiting = [query]
     while waiting:
         current = waiting[-1]
-        unknown = [] if hasattr(current, cached) else [c for c in children(current) if not hasattr(c, cached)]
+        # What is no operator, such as the row intervals that a match reads, asks its input by itself.
+        below = children(current) if isinstance(current, Node) and not hasattr(current, cached) else ()  # type: ignore[redundant-expr]  # they are passed as one
+        unknown = [child for child in below if not hasattr(child, cached)]
         if unknown:
             waiting += reversed(unknown)
             continue
