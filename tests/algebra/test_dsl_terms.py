@@ -222,7 +222,7 @@ def test_beside_dates_durations_of_whole_days_are_days() -> None:
     ("wrong", "code", "hint"),
     [
         (lambda: r.d + "12h", "TG104", 'write "2d"'),
-        (lambda: r.d - tg.hours(36), "TG104", "to_timestamp"),
+        (lambda: r.d - tg.hours(36), "TG104", "declare a timestamp instead of the date"),
         (lambda: tg.floor(r.d, "90m"), "TG104", 'write "2d"'),
         (lambda: r.d - r.d < "1h", "TG104", 'write "2d"'),
         (lambda: r.d + "1 dya", "TG104", "did you mean day"),

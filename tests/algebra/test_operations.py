@@ -80,7 +80,7 @@ def test_types(op: str, types: tuple[DataType, ...], result: str) -> None:
     ("op", "types", "hint"),
     [
         ("add", (TIMESTAMP, BIGINT), "give the number a unit"),
-        ("lt", (TIMESTAMP, DATE), "to_date"),
+        ("lt", (TIMESTAMP, DATE), "declare both as one type"),
         ("lt", (TIMESTAMP, STRING), '.cast("timestamp")'),
         ("add", (DATE, DURATION), "whole days"),
         ("and", (BOOLEAN, BIGINT), "compare with something"),
