@@ -127,8 +127,9 @@ class Directory:
             except LostEvents:
                 self._look_whole()
         self._looked = time.monotonic()
-        self._judge(list(self._read_older))
-        self._read_older.clear()
+        if self._read_older:
+            self._judge(list(self._read_older))
+            self._read_older.clear()
         self._look_at_changed()
         self._look_at_first(first)
 

@@ -17,7 +17,7 @@ from tidegate.runtime.engines.setup import results_area
 from tidegate.runtime.eval.columns import user_arrow_schema
 from tidegate.runtime.plan.progress import check_known
 from tidegate.runtime.plan.steps import Plan
-from tidegate.runtime.state.errors import DATA, StateError, is_damage, linked
+from tidegate.runtime.state.errors import DATA, StateError, is_damage, linked, memory_errors
 from tidegate.runtime.state.manifest import Manifest
 from tidegate.runtime.state.outputs.compaction import hold
 from tidegate.runtime.state.outputs.names import is_output_of
@@ -44,10 +44,14 @@ def read_results(
         case _:
             raise QueryError("TG405", f"results of {name} are not kept", hint="give it no sink, or a directory")
     schema = user_arrow_schema(queries[0].facts.output.schema)
-    batches = (
-        pa.RecordBatch.from_arrays(batch.columns, schema=schema) for table in tables for batch in table.to_batches()
-    )
-    return pa.RecordBatchReader.from_batches(schema, batches)
+    return pa.RecordBatchReader.from_batches(schema, _batches(name, tables, schema))
+
+
+def _batches(stream: str, tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with memory_errors(f"reading results of {stream}"):
+        for table in tables:
+            for batch in table.to_batches():
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
 def _published(stream: str, directory: str, queries: Iterable[str]) -> Iterator[pa.Table]:

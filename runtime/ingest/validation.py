@@ -232,7 +232,7 @@ def _hold_arrow(column: pa.Array, attribute: Attribute) -> tuple[pa.Array, _Mask
         case Kind.DURATION if t.is_integer(source):
             return _integers(column)
         case Kind.BIGINT | Kind.DOUBLE | Kind.DECIMAL | Kind.DATE if _is_text(source):
-            return _parsed_numbers(pl.Series(column), type_)
+            return _parsed_texts(pl.Series(column), type_)
         case Kind.DECIMAL if t.is_decimal128(source) and source.scale == type_.scale:
             values, fits = _unscaled(column)
             limit = 10**type_.precision
@@ -306,7 +306,7 @@ def _rescaled(values: pa.Array, unit: str) -> tuple[pa.Array, _Masks]:
             return _scaled(values, 1_000_000)
 
 
-def _parsed_numbers(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks]:
+def _parsed_texts(texts: pl.Series, type_: DataType) -> tuple[pa.Array, _Masks]:
     """Numbers or dates as text. Common spellings of numbers are read as a whole column; any other value by itself, each
     different text once.
     """

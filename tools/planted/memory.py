@@ -32,6 +32,12 @@ GROUP = Group(
             "if False:",
         ),
         bug(
+            "results that do not fit fail as the library that reads them does",
+            "runtime/engines/reading_results.py",
+            '    with memory_errors(f"reading results of {stream}"):\n',
+            "    if True:\n",
+        ),
+        bug(
             "memory makes a file a bad one",
             "runtime/ingest/inputs.py",
             '        with memory_errors(f"reading {path} as {format_}"):\n',

@@ -23,6 +23,7 @@ REFUSALS: dict[str, Callable[[], BaseException]] = {
     "system": lambda: OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
     "polars": lambda: pl.exceptions.ComputeError("memory allocation of 8 bytes failed"),
     "thread": lambda: RuntimeError("can't start new thread"),
+    "worker": lambda: pa.ArrowException("Failed to launch worker thread: Resource temporarily unavailable"),
 }
 
 

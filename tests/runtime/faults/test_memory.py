@@ -163,6 +163,26 @@ def test_a_batch_that_is_committed_is_not_given_again(monkeypatch: pytest.Monkey
         assert session.counts["E"].accepted == len(session.results("Out")) == 2
 
 
+@pytest.mark.parametrize("kind", sorted(REFUSALS))
+def test_results_that_do_not_fit_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """They are read when they are asked for, in no batch."""
+
+    def refused(*_: object) -> None:
+        error = REFUSALS[kind]()
+        raise error
+
+    events = tg.stream("E", "t bigint", progress="t")
+    with tg.program(Out=events).session(checkpoint=tmp_path) as session:
+        session.push("E", pa.table({"t": np.arange(99_999)}))
+        session.finish()
+        session.step()
+        with monkeypatch.context() as during:
+            during.setattr(LocalStore, "read_table", refused)
+            with pytest.raises(StateError, match="TG510 out of memory while reading results of Out"):
+                session.table("Out")
+        assert len(session.table("Out")) == 99_999
+
+
 @pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
 def test_a_file_that_does_not_fit_is_no_bad_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str) -> None:
     from tidegate.runtime.ingest import inputs
@@ -244,7 +264,7 @@ def large(place: str | Path, batches: Sequence[Mapping[str, pa.Table]], of: str)
 #: What the join has.
 JOINED = 700_000, sum(range(700_000))
 #: MiB beyond what the process has when it begins. With the least it can hold no batch.
-ROOMS = (8, 24, 40, 120)
+ROOMS = (8, 24, 40, 56, 120)
 
 
 @pytest.mark.parametrize("of", cases([(name,) for name in relations()], lambda of: of == "join"))

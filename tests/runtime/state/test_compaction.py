@@ -355,13 +355,18 @@ def test_a_run_merges_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert [*(tmp_path / ".out.compacted").rglob("*.tmp")] == []  # one that goes on is given up at the end
 
 
+def until_one_goes_on(session: Session, place: Path) -> int:
+    """Runs batches of a row until a compaction writes a file, and gives the number of the last one."""
+    for n in range(200):
+        if next_batch(session, n) and [*(place / ".out.compacted").rglob("*.tmp")]:
+            return n
+    raise AssertionError("no compaction goes on after a batch")
+
+
 def test_a_compaction_that_goes_on_is_given_up_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidegate.runtime.engines.compactions._SHARE", 0)
     with opened(tmp_path, compact=True) as session:
-        for n in range(200):
-            if next_batch(session, n) and [*(tmp_path / ".out.compacted").rglob("*.tmp")]:
-                break
-        assert n < 199
+        n = until_one_goes_on(session, tmp_path)
     assert [*(tmp_path / ".out.compacted").rglob("*.tmp")] == []
     assert rows(tmp_path / "out") == list(range(n + 1))
 
@@ -379,10 +384,7 @@ def test_a_compaction_that_fails_as_it_is_given_up_is_a_warning(
 
     monkeypatch.setattr("tidegate.runtime.engines.compactions._SHARE", 0)
     with opened(tmp_path, compact=True) as session:
-        for n in range(200):
-            if next_batch(session, n) and [*(tmp_path / ".out.compacted").rglob("*.tmp")]:
-                break
-        assert n < 199
+        n = until_one_goes_on(session, tmp_path)
         with monkeypatch.context() as faulty:
             faulty.setattr(pq.ParquetWriter, "close", full)
             session.close()
