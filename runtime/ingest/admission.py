@@ -6,7 +6,7 @@ The `Intake` of a stream says by what; `batch/admission.py` makes it for each ba
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -159,7 +159,7 @@ def with_places(rows: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class ProgressValues:
-    """What rows say of progress: values per progressing attribute, and the rows that carry nothing else.
+    """What rows say of progress: values per progressing attribute, and the rows that carry nothing else of their own.
 
     `alone` has the positions of these, with the column whose value is ahead, None where none is. `beyond_guard`: some
     row has a value that is ahead, which is not among `values`.
@@ -170,19 +170,29 @@ class ProgressValues:
     beyond_guard: bool
 
 
-def said_of_progress(source: Raw, intake: Intake, options: SourceOptions, judged: Schema) -> ProgressValues:
+def said_of_progress(
+    source: Raw, of_folders: Collection[str], intake: Intake, options: SourceOptions, judged: Schema
+) -> ProgressValues:
+    """What rows of a file, some of whose columns are those of its folders, or of a push say of progress.
+
+    What folders have is the same in all rows, so it makes neither a row nor a punctuation of one.
+    """
     values: dict[str, pa.Array] = {}
+    schema = intake.stream.schema
+    own = [name for name in schema if name != options.arrival and name not in of_folders]
+    is_row_without = all(schema[name].nullable for name in own)
     speaks = np.zeros(source.count, dtype=np.bool_)
     ahead: list[tuple[str, BoolArray]] = []
     for attribute, column in options.progress_columns.items():
         said, _ = hold_column(source.columns[column], judged[column].as_nullable())
-        speaks |= as_mask(said.is_valid())
+        if column not in of_folders and not is_row_without:
+            speaks |= as_mask(said.is_valid())
         if (limit := intake.limits.get(attribute)) is not None:
             beyond = pc.greater(said, limit).fill_null(False)
             ahead.append((column, as_mask(beyond)))
             said = pc.if_else(beyond, pa.scalar(None, said.type), said)
         values[attribute] = said
-    for name in (name for name in intake.stream.schema if name != options.arrival):
+    for name in own:
         if not speaks.any():
             break
         speaks &= _null_mask(source.columns[name])

@@ -72,11 +72,15 @@ class UnreadableFile(QueryError):
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Some rows of one stream, and where they came from (a file, a push); of a file that cannot be read, why."""
+    """Some rows of one stream, and where they came from (a file, a push); of a file that cannot be read, why.
+
+    `of_folders` are the columns whose values are those of the file's folders.
+    """
 
     origin: str
     rows: Rows | Raw
     unreadable: UnreadableFile | None = None
+    of_folders: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +212,7 @@ class _Ingest:
         shown: Mapping[str, Column] | None = None
         for first, checked in pieces:
             piece = source.piece(first, JUDGED) if len(pieces) > 1 else source
-            bad = self._judge_piece(arrival.origin, piece, checked, first)
+            bad = self._judge_piece(arrival, piece, checked, first)
             if bad is None:
                 continue
             for reason, count in bad.group_by(REASON, maintain_order=True).len().iter_rows():
@@ -225,11 +229,11 @@ class _Ingest:
         policy = self.options.policy
         return policy == "quarantine" or (policy == "fail" and not self.done.first_rejected)
 
-    def _judge_piece(self, origin: str, source: Raw, checked: ValidatedRows, first: int) -> pl.DataFrame | None:
+    def _judge_piece(self, arrival: Arrival, source: Raw, checked: ValidatedRows, first: int) -> pl.DataFrame | None:
         """Notes the fates of rows from the number `first` of an arrival on; those that are rejected, by number, with
         reason, attribute and error.
         """
-        done, intake, options = self.done, self.intake, self.options
+        done, intake, options, origin = self.done, self.intake, self.options, arrival.origin
         stream = intake.stream
         judged = options.judged(stream.schema)
         rows = pl.from_arrow(checked.accepted, rechunk=False)
@@ -239,7 +243,7 @@ class _Ingest:
         begun, malformed = None, checked.rejected
         if stream.begins is not None:
             begun, malformed = split(source, checked, judged, stream.begins, POSITION)
-        said = said_of_progress(source, intake, options, judged)
+        said = said_of_progress(source, arrival.of_folders, intake, options, judged)
         done.beyond_guard |= said.beyond_guard
         for attribute, values in said.values.items():
             # Of rejected rows too: what a row says of progress holds whatever is wrong with its values.

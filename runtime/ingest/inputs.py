@@ -144,7 +144,7 @@ def hold_static(stream: StreamDef, data: Any) -> pl.DataFrame:
         check_stays(stream.name, data)
         format_, files = data.format, data.found()
         read = ((read_file(file.path, format_, stream.schema, data.top), file.path) for file in files)
-        return pl.concat([_hold_rows(stream, rows, path) for rows, path in read] or [_hold_rows(stream, [])])
+        return pl.concat([_hold_rows(stream, content.rows, path) for content, path in read] or [_hold_rows(stream, [])])
     table = _hold_rows(stream, data)
     # Spark promises no order, and a table in another order would be another program's.
     return table.sort(table.columns) if type(data).__module__.startswith("pyspark.") else table
@@ -178,6 +178,14 @@ def static_digest(frame: pl.DataFrame) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of a file, and the columns that it lacks and its folders have."""
+
+    rows: Rows
+    of_folders: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class FileRead:
     """A file as it was when it was opened, None where the file system did not say, and its rows, or why it has none.
 
@@ -185,17 +193,17 @@ class FileRead:
     """
 
     file: SourceFile | None
-    rows: Rows
+    content: FileRows
     error: UnreadableFile | None = None
 
     @staticmethod
-    def of(path: str, format_: FileFormat, schema: Schema, directory: str | None = None) -> FileRead:
+    def of(path: str, format_: FileFormat, schema: Schema, directory: str | None) -> FileRead:
         """Reads a file; errors are those of `read_file` that are not of its content."""
         file = SourceFile.found(path)
         try:
             return FileRead(file, read_file(path, format_, schema, directory))
         except UnreadableFile as error:
-            return FileRead(file, [], error)
+            return FileRead(file, FileRows([]), error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,17 +212,17 @@ class Arrivals:
 
     `begun` are files that are being read already; they are let go once they have been passed on. `read` are those that
     were, as they were when they were opened. `found` are the files as they were found, where some may have been taken
-    in before (`IntakeAhead`). They lie in the `directory`, whose folders may have values in their names.
+    in before (`IntakeAhead`). They lie below the `directory`, whose folders may have values in their names.
     """
 
     pushed: tuple[Arrival, ...]
     paths: tuple[str, ...]
     format: FileFormat
     schema: Schema
+    directory: str | None
     begun: dict[str, Future[FileRead]] = field(default_factory=dict)
     read: dict[str, SourceFile] = field(default_factory=dict)
     found: tuple[SourceFile, ...] = ()
-    directory: str | None = None
 
     def __iter__(self) -> Iterator[Arrival]:
         yield from self.pushed
@@ -227,7 +235,7 @@ class Arrivals:
         done = FileRead.of(path, self.format, self.schema, self.directory) if begun is None else begun.result()
         if done.file is not None:
             self.read[path] = done.file
-        return Arrival(path, done.rows, done.error)
+        return Arrival(path, done.content.rows, done.error, done.content.of_folders)
 
 
 def shares(arrivals: Iterable[Arrival], count: int) -> list[Iterable[Arrival]]:
@@ -261,7 +269,7 @@ def size_of(path: str) -> int:
         return 0
 
 
-def read_file(path: str, format_: FileFormat, schema: Schema, directory: str | None = None) -> Rows:
+def read_file(path: str, format_: FileFormat, schema: Schema, directory: str | None = None) -> FileRows:
     """The needed columns of a Parquet, CSV or JSON-lines file as they stand there; values are judged row by row later.
 
     A column that the file lacks has the value that a folder between the directory and the file has for it, if one does.
@@ -276,7 +284,8 @@ def read_file(path: str, format_: FileFormat, schema: Schema, directory: str | N
         with memory_errors(f"reading {path} as {format_}"):
             match format_:
                 case "parquet":
-                    return read_stored(_with_folders(read_parquet(path, wanted), folders))
+                    table, of_folders = _with_folders(read_parquet(path, wanted), folders)
+                    return FileRows(read_stored(table), of_folders)
                 case "csv":
                     return _read_csv(path, wanted, folders)
                 case "json":
@@ -298,19 +307,20 @@ def _other_reader(path: str, format_: FileFormat) -> str:
     return f"by its name it is read with tg.{others[0]}(...); else " if others else ""
 
 
-def _with_folders(table: pa.Table, folders: Mapping[str, str | None]) -> pa.Table:
-    """A table with the values of folders in the columns that it lacks."""
-    for name, value in folders.items():
-        if name not in table.column_names:
-            table = table.append_column(name, pa.repeat(pa.scalar(value, pa.large_string()), table.num_rows))
-    return table
+def _with_folders(table: pa.Table, folders: Mapping[str, str | None]) -> tuple[pa.Table, frozenset[str]]:
+    """A table with the values of folders in the columns that it lacks, and these columns."""
+    lacking = frozenset(folders) - {*table.column_names}
+    for name in folders:
+        if name in lacking:
+            table = table.append_column(name, pa.repeat(pa.scalar(folders[name], pa.large_string()), table.num_rows))
+    return table, lacking
 
 
-def _read_csv(path: str, wanted: Sequence[str], folders: Mapping[str, str | None]) -> Rows:
+def _read_csv(path: str, wanted: Sequence[str], folders: Mapping[str, str | None]) -> FileRows:
     """All values as text. Lines with too few or too many fields stand where they are."""
     only = _only_line(path)
     if only == b"":
-        return []
+        return FileRows([])
     broken: list[csv.InvalidRow] = []
 
     def skip(row: csv.InvalidRow) -> str:
@@ -352,12 +362,12 @@ def _read_csv(path: str, wanted: Sequence[str], folders: Mapping[str, str | None
     total = table.num_rows + len(broken)
     if total - 1 not in places:  # else the file ends with a broken line, which is rejected as such
         _check_closed(path, table)
-    table = _with_folders(table, folders)
+    table, of_folders = _with_folders(table, folders)
     if twice or not broken:
-        return table
-    return {
-        name: _with_broken(table.column(name).to_pylist(), places, total) for name in dict.fromkeys([*names, *folders])
-    }
+        return FileRows(table, of_folders)
+    columns = dict.fromkeys([*names, *folders])
+    rows = {name: _with_broken(table.column(name).to_pylist(), places, total) for name in columns}
+    return FileRows(rows, of_folders)
 
 
 class _WholeLineEnds:
@@ -436,7 +446,7 @@ def _with_broken(values: Sequence[object], broken: Mapping[int, UnreadableValue]
     return [broken[place] if place in broken else next(rest) for place in range(total)]
 
 
-def _read_json(path: str, wanted: Sequence[str], folders: Mapping[str, str | None]) -> Rows:
+def _read_json(path: str, wanted: Sequence[str], folders: Mapping[str, str | None]) -> FileRows:
     """One object a line; numbers exactly as written, a missing key is NULL. The file lacks what no line has."""
     rows: list[dict[str, object]] = []
     lacking = dict(folders)
@@ -451,7 +461,7 @@ def _read_json(path: str, wanted: Sequence[str], folders: Mapping[str, str | Non
                     rows.append(dict.fromkeys(wanted, UnreadableValue(line.strip(), error=NO_OBJECT)))
     for row in rows if lacking else []:
         row |= {name: value for name, value in lacking.items() if row[name] is None}  # a broken line has its text there
-    return rows
+    return FileRows(rows, frozenset(lacking))
 
 
 def _json_row(line: str) -> object:

@@ -447,7 +447,7 @@ def test_a_broken_line_at_the_end_of_a_file_is_rejected_alone(tmp_path: Path) ->
 
 
 def read_columns(path: Path) -> dict[str, list[object]]:
-    rows = read_file(str(path), "csv", S._node.schema)
+    rows = read_file(str(path), "csv", S._node.schema).rows
     return rows.to_pydict() if isinstance(rows, pa.Table) else dict(rows)
 
 
@@ -465,7 +465,7 @@ def test_broken_lines_of_a_large_file_are_numbered(tmp_path: Path) -> None:
     """Arrow reads it in blocks of a megabyte."""
     lines = [f"{n},{n}" + (",text" if n % 50_000 else "") for n in range(200_001)]
     (tmp_path / "a.csv").write_text("k,t,s\n" + "\n".join(lines) + "\n")
-    rows = read_file(str(tmp_path / "a.csv"), "csv", S._node.schema)
+    rows = read_file(str(tmp_path / "a.csv"), "csv", S._node.schema).rows
     assert [n for n, value in enumerate(rows["k"]) if not isinstance(value, str)] == [
         0,
         50_000,

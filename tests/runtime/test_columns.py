@@ -486,7 +486,7 @@ def test_rows_that_are_stored_first_are_judged_as_they_were_given(tmp_path: Path
     ]
     pq.write_table(input_table(rows, declared), tmp_path / "rows.parquet")
     stored, given = (
-        validate(read_file(str(tmp_path / "rows.parquet"), "parquet", declared), declared),
+        validate(read_file(str(tmp_path / "rows.parquet"), "parquet", declared).rows, declared),
         validate(rows, declared),
     )
     assert stored.accepted.equals(given.accepted)

@@ -172,8 +172,8 @@ def test_a_file_of_csv_is_read_once_where_a_folder_has_what_it_lacks(tmp_path: P
     path = tmp_path / "in" / "day=2026-03-02" / "a.csv"
     put(path, [{"i": "one", "t": 1, "more": "x"}])
     path.write_text(f"{path.read_text()}1\n")
-    assert {*read_file(str(path), "csv", events._node.schema, str(tmp_path / "in"))} == {"i", "t", "day"}
-    assert {*read_file(str(path), "csv", events._node.schema)} == {"i", "t", "more"}
+    assert {*read_file(str(path), "csv", events._node.schema, str(tmp_path / "in")).rows} == {"i", "t", "day"}
+    assert {*read_file(str(path), "csv", events._node.schema).rows} == {"i", "t", "more"}
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -187,6 +187,36 @@ def test_folders_may_have_the_time_and_what_is_complete(tmp_path: Path, format_:
         list(session.process())
         assert session.progress["Out"]["day"] == (dt.date(2026, 3, 1) - dt.date(1970, 1, 1)).days
         assert [row["day"].day for row in session.results("Out")] == [1]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_punctuation_may_lie_in_a_folder(tmp_path: Path, format_: FileFormat) -> None:
+    """What the folder has is that of every row."""
+    path = tmp_path / "in" / "day=2026-03-02" / f"a.{format_}"
+    rows = [{"i": 1, "t": 1, "complete": None}, {"i": None, "t": None, "complete": 5}]
+    put(path, [*rows, {"i": 2, "t": 3, "complete": None}, {"i": 3, "t": None, "complete": 4}])
+    source = MAKE[format_](tmp_path / "in", progress_columns={"t": "complete"})
+    with PROGRAM.session(sources={"S": source}) as session, warnings.catch_warnings(action="ignore"):
+        (report,) = session.process()
+        counts = report.counts["S"]
+        assert (counts.accepted, counts.rejected, counts.punctuations) == (2, {"null": 1}, 1)
+        assert session.progress["Out"]["t"] == 5
+        assert [row["i"] for row in session.results("Out")] == [1, 2]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_folder_makes_no_punctuation(tmp_path: Path, format_: FileFormat) -> None:
+    """Of what is complete it says the same in every row, and a row may have nothing but what folders have."""
+    put(tmp_path / "in" / "complete=5" / f"a.{format_}", [{"i": None, "day": None, "t": None}, {"i": 1, "t": 5}])
+    source = MAKE[format_](tmp_path / "in", bounded=True, progress_columns={"t": "complete"})
+    results, rejected = rows_of(PROGRAM, source)
+    assert ([row["i"] for row in results], [row["reason"] for row in rejected]) == ([1], ["null"])
+    stream = tg.stream("S", "i bigint, day date, t bigint", progress="t")
+    put(tmp_path / "of" / "day=2026-03-02" / "t=5" / f"a.{format_}", [{"i": None, "complete": 5}])
+    source = MAKE[format_](tmp_path / "of", bounded=True, progress_columns={"t": "complete"})
+    with tg.program(Out=stream).session(sources={"S": source}) as session:
+        (report, *_) = session.process()
+        assert (report.counts["S"].accepted, report.counts["S"].punctuations) == (1, 0)
 
 
 def test_a_later_start_goes_on_with_new_folders(tmp_path: Path) -> None:

@@ -48,13 +48,13 @@ def test_a_column_twice_is_said_whatever_else_a_file_has(tmp_path: Path) -> None
     (tmp_path / "rows.csv").write_text("t,t,i\n2026-03-02T12:00Z,2026-03-02T12:00Z,1\nbroken\n")
     for format_ in ("parquet", "csv"):
         with pytest.raises(tg.QueryError, match="'t' more than once") as raised:
-            raw(read_file(str(tmp_path / f"rows.{format_}"), format_, S._node.schema), S._node.schema, absent="d")
+            raw(read_file(str(tmp_path / f"rows.{format_}"), format_, S._node.schema).rows, S._node.schema, absent="d")
         assert raised.value.code == "TG312"
 
 
 def test_columns_beyond_the_schema_may_be_there_twice(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("t,d,i,x,x\n2026-03-02T12:00Z,2026-03-02,1,1,1\nbroken\n")
-    checked = validate(read_file(str(tmp_path / "rows.csv"), "csv", S._node.schema), S._node.schema)
+    checked = validate(read_file(str(tmp_path / "rows.csv"), "csv", S._node.schema).rows, S._node.schema)
     assert (checked.accepted.num_rows, checked.rejected.column("position").unique().to_pylist()) == (1, [1])
 
 
@@ -66,7 +66,7 @@ def test_a_number_in_json_that_no_type_holds_is_one_malformed_value(tmp_path: Pa
     numbers = [("1.0", "1e3"), ("1e99999999999999999999", "1"), ("1", "9" * 5000), ("0.5", "9007199254740993.0")]
     lines = [f'{{"t": "2026-03-02T12:00Z", "x": {x}, "i": {i}}}' for x, i in numbers]
     (tmp_path / "rows.json").write_text("\n".join([*lines, '{"t": 1e99999999999999999999, "i": ', ""]))
-    checked = validate(read_file(str(tmp_path / "rows.json"), "json", stream._node.schema), stream._node.schema)
+    checked = validate(read_file(str(tmp_path / "rows.json"), "json", stream._node.schema).rows, stream._node.schema)
     assert checked.accepted.select(["x", "i"]).to_pylist() == [{"x": 1.0, "i": 1000}, {"x": 0.5, "i": 2**53 + 1}]
     rejected = [(row["position"], row["attribute"], row["reason"]) for row in checked.rejected.to_pylist()]
     assert rejected == [(1, "x", "out of range"), (2, "i", "out of range"), (4, "t", "unparseable")]

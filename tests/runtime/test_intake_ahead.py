@@ -40,7 +40,7 @@ HERE, AHEAD = "MainThread", "tidegate-intake-ahead"
 
 def written(folder: Path, number: int, *values: int, at: int | None = None) -> Path:
     """A file of rows of one second."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     path, second = folder / f"{number:03d}.parquet", number if at is None else at
     rows = list(values or (1,))
     times = pa.array([second * SECOND] * len(rows), pa.timestamp("us", "UTC"))
@@ -110,6 +110,27 @@ def test_the_driver_of_spark_takes_in_what_follows(
     assert sorted(name for name, _ in reads) == ["000", "001", "002", "003", "004"]
     ahead = [name for name, thread in sorted(reads) if thread == AHEAD]
     assert ahead == (["002", "003", "004"] if cores > 1 else [])
+
+
+@pytest.mark.usefixtures("waited_for")
+@pytest.mark.parametrize("place", ["session", "driver"])
+def test_files_have_the_values_of_their_folders(
+    tmp_path: Path, reads: list[tuple[str, str]], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tg.program(Out=tg.stream("R", "k bigint, t timestamp, day date", progress="t"))
+    for number in range(4):
+        written(tmp_path / "in" / f"day=2026-03-0{number + 1}", number)
+    state = tmp_path / "state"
+    if place == "driver":
+        monkeypatch.setattr(os, "cpu_count", lambda: 2)
+        sources = {"R": parquet(tmp_path / "in", per_batch=1, bounded=True)}
+        run = InlineRun.of(Workers(monkeypatch), program.facts, sources, {}, state, limits=Limits())
+        run.all()
+    with session(tmp_path / "in", program, source={"per_batch": 1}, store=LocalStore(state)) as one:
+        one.process()
+        assert one.quarantine_rows() == []
+        assert [row["day"].day for row in one.results("Out")] == [1, 2, 3, 4]
+    assert [thread for name, thread in sorted(reads) if name > "000"] == [AHEAD] * 3
 
 
 def before_the_rest_is_divided(monkeypatch: pytest.MonkeyPatch, called: Callable[[], None]) -> None:
@@ -533,6 +554,6 @@ def test_half_of_what_is_left_is_others(tmp_path: Path) -> None:
     files = [SourceFile.found(str(written(tmp_path / "in", number))) for number in range(6)]
     with Session(found.facts) as one:
         begun, schema = TakenIn(one._runner.intakes(0)["R"]), one._setup.judged("R")
-    begun.add(inputs.Arrivals((), (), "parquet", schema, found=tuple(filter(None, files))))
+    begun.add(inputs.Arrivals((), (), "parquet", schema, None, found=tuple(filter(None, files))))
     begun._next = 1
     assert sorted(Path(path).stem for path in begun.divided()) == ["000", "001", "002"]

@@ -124,7 +124,7 @@ def test_shares_follow_each_other_and_are_of_like_size(tmp_path: Path) -> None:
         paths.append(str(tmp_path / str(number)))
         Path(paths[-1]).write_bytes(b" " * size)
     pushed = (intake.Arrival("push", [(1, 1, 1)]),)
-    all_of_it = Arrivals(pushed, tuple(paths), "parquet", program().facts.streams["Counted"].schema)
+    all_of_it = Arrivals(pushed, tuple(paths), "parquet", program().facts.streams["Counted"].schema, None)
     parts = shares(all_of_it, 3)
     assert [one.paths for one in parts if isinstance(one, Arrivals)] == [
         tuple(paths[:4]),

@@ -6,10 +6,11 @@ from tools.planted.bugs import Group, bug
 
 NAMES = "runtime/connectors/folder_values.py"
 GIVEN = "runtime/ingest/inputs.py"
+PROGRESS = "runtime/ingest/admission.py"
 
 GROUP = Group(
     "folder values",
-    ("tests/runtime/test_folder_values.py",),
+    ("tests/runtime/test_folder_values.py", "tests/runtime/test_intake_ahead.py"),
     (
         bug("a file has a value in its name", NAMES, "*folders, _ =", "folders ="),
         bug("the outermost folder of a name counts", NAMES, "in folders if", "in reversed(folders) if"),
@@ -18,8 +19,8 @@ GROUP = Group(
         bug(
             "a folder counts before the column of a file",
             GIVEN,
-            "        if name not in table.column_names:\n",
-            "        if (table := table.select([one for one in table.column_names if one != name])) is not None:\n",
+            "    lacking = frozenset(folders) - {*table.column_names}\n",
+            "    lacking = frozenset(folders)\n    table = table.select([n for n in table.column_names if n not in folders])\n",
         ),
         bug(
             "a folder fills the lines of JSON that lack a key",
@@ -32,20 +33,39 @@ GROUP = Group(
         bug(
             "workers know no folders",
             "runtime/engines/spark/workers.py",
-            "schema, directory=task.directory)",
-            "schema)",
+            "schema, task.directory)",
+            "schema, None)",
         ),
         bug(
             "the driver of Spark knows no folders",
             "runtime/engines/spark/executor.py",
-            "directory=offer.files[0].directory,",
-            "directory=None,",
+            "                    offer.files[0].directory,",
+            "                    None,",
         ),
         bug(
             "files that are read ahead have no folders",
             "runtime/engines/ahead/read_ahead.py",
             "schema, source.top)",
-            "schema)",
+            "schema, None)",
+        ),
+        bug(
+            "files that are taken in ahead have no folders",
+            "runtime/engines/ahead/following.py",
+            "self.setup.judged(name), data.top,",
+            "self.setup.judged(name), None,",
+        ),
+        bug(
+            "a punctuation has nothing of a folder",
+            PROGRESS,
+            "name != options.arrival and name not in of_folders]",
+            "name != options.arrival]",
+        ),
+        bug("a folder makes punctuations", PROGRESS, "if column not in of_folders and not", "if not"),
+        bug(
+            "a row of which folders have all that must be there is a punctuation",
+            PROGRESS,
+            " and not is_row_without:",
+            ":",
         ),
         bug("tables have no folders", GIVEN, "stream.schema, data.top)", "stream.schema)"),
     ),

@@ -52,7 +52,7 @@ class Following:
             options = self.setup.options[name]
             if is_taken_in_ahead(self.setup.streams[name], options) and (new := self._new(name, files)):
                 data, paths = self.setup.sources[name].data, tuple(file.path for file in new)
-                arrivals[name] = Arrivals((), paths, data.format, self.setup.judged(name), found=tuple(new))
+                arrivals[name] = Arrivals((), paths, data.format, self.setup.judged(name), data.top, found=tuple(new))
         return arrivals
 
     def _look(self) -> bool:

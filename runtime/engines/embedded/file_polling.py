@@ -73,7 +73,7 @@ class FilePolling:
             paths = tuple(file.path for file in files)
             data, schema = self.setup.sources[name].data, self.setup.judged(name)
             some, begun = tuple(pushed.get(name, ())), self._ahead.take(files)
-            arriving[name] = Arrivals(some, paths, data.format, schema, begun, found=tuple(files), directory=data.top)
+            arriving[name] = Arrivals(some, paths, data.format, schema, data.top, begun, found=tuple(files))
         self._ahead.drop()
         return arriving
 

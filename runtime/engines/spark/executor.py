@@ -203,9 +203,9 @@ class SparkExecutor:
                     paths,
                     offer.files[0].format,
                     schema,
+                    offer.files[0].directory,
                     dict(offer.begun),
                     found=offer.found,
-                    directory=offer.files[0].directory,
                 )
         return self.local.ingest(batch, Work(arrivals), intakes)
 

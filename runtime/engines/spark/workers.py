@@ -160,7 +160,7 @@ def _ingest_task(work: IngestContext, task: FileTask, remembered: dict[str, Reme
         waiting.append(path)
         size += size_of(path)
         if size >= FLUSH_BYTES or path == task.paths[-1]:
-            arrivals = Arrivals((), tuple(waiting), task.format, schema, directory=task.directory)
+            arrivals = Arrivals((), tuple(waiting), task.format, schema, task.directory)
             yield work.store(task.stream, arrivals, remembered)
             waiting, size = [], 0
 
