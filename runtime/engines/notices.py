@@ -394,7 +394,8 @@ class Notices:
         if said in self.reported or self._was_read(name) or (path := directory.passed_over(others)) is None:
             return
         files = directory.files
-        read = f"names that fit pattern={files.pattern!r} are read" if files.pattern else "others are read"
+        names = "names, without their folders," if os.sep in path else "names"
+        read = f"{names} that fit pattern={files.pattern!r} are read" if files.pattern else "others are read"
         read += ", and none that begins with . or _"
         hint = "correct the pattern or the directory"
         if not files.deep and os.sep in path and files.reads(os.path.basename(path)):

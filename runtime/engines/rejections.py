@@ -15,6 +15,7 @@ from tidegate.algebra.printing.terms import term_text
 from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.types import MAX_DECIMAL_PRECISION, Kind
 from tidegate.analysis.zones.sites import site_of_failure
+from tidegate.runtime.connectors.folder_values import folder_values
 from tidegate.runtime.ingest.ingest import COLUMNS
 from tidegate.runtime.ingest.values import MISSING, NO_OBJECT, UNPARSEABLE
 from tidegate.runtime.state.manifest import UNREADABLE
@@ -181,9 +182,17 @@ def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:
                 f"{stream.name} progresses on {attribute}, so each row needs one: correct the rows, or leave them out"
             )
         return f"{attribute} is declared `not null`: leave that out of the schema, or correct the rows"
+    if reason == MISSING and (folder := _folder_of(row, attribute)):
+        return f"a folder has the value, {folder!r}: give the source the directory above it, and it reads all its files"
     if hint is _TYPES:
         return (_LARGER if reason == "out of range" else _TEXTS).get(stream.schema[attribute].type.kind, hint)
     return hint
+
+
+def _folder_of(row: Mapping[str, Any] | None, attribute: str) -> str:
+    """The folder `column=value` of a column that a row's file lacks; its directory is that folder or lies below it."""
+    folders = [] if row is None else row["origin"].split(os.sep)[:-1]
+    return next((folder for folder in reversed(folders) if attribute in folder_values(f"/{folder}/", "/")), "")
 
 
 def _is_apart_otherwise(row: Mapping[str, Any]) -> bool:
