@@ -22,6 +22,7 @@ from tidegate.algebra.ordered.windows.node import Windows
 from tidegate.algebra.row_wise import is_row_wise
 from tidegate.algebra.schema import Attribute, Schema, StreamDef
 from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of, conjuncts
+from tidegate.algebra.typed.operations import resolve
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.inner_queries import inner_owner
 from tidegate.analysis.validity.places import Unary, below_unary, carrying, free_name, replaced, unary_operators
@@ -159,7 +160,9 @@ def first_of_each(core: Node, above: Sequence[Unary], instants: Sequence[str]) -
 def _keys_of_one_row(
     core: Node, above: Sequence[Unary], instants: Sequence[str], by_time: Function, extreme: Function
 ) -> tuple[str, ...]:
-    """The keys of a group that asks for values of one row of each alone, the first or the last; empty of others."""
+    """The keys of a group that asks for values of one row of each alone, the first or the last; empty of others, and
+    where a value may be NULL, as with `filter=`: the first value that is not NULL may be of a later row, or of none.
+    """
     group = _lowest_group(above)
     if group is None or len(instants) != 1 or any(isinstance(operator, Rename) for operator in _below(above, group)):
         return ()
@@ -168,7 +171,10 @@ def _keys_of_one_row(
         (one.function is by_time and one.by == time) or (one.function is extreme and one.argument == time)
         for one in group.aggregates
     ]
-    return group.keys if asks and all(asks) and not computed & {*group.keys} else ()
+    values = [resolve(one.argument, group.input.schema) for one in group.aggregates if one.argument is not None]
+    if any(value.nullable for value in values) or computed & {*group.keys}:
+        return ()
+    return group.keys if asks and all(asks) else ()
 
 
 def once(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> Form | None:

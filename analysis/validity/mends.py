@@ -364,13 +364,12 @@ class Mends:
             mended, name, window = self._windowed(node, core)
             keys = f"group by a window as well: {_keys(groups[0])}" if groups else "keep a window: select(..., "
             instants = self._together(core)
-            first = self._written(first_of_each(core, above, instants))
             texts = (
-                first,
+                self._written(first_of_each(core, above, instants)),
                 self._written(latest_of_each(core, above, instants)),
                 self._written(once(core, above, instants)),
                 self._bounds_beside(mended, name, f"{keys}{name}={window})"),
-                "" if first else self._written(up_to_each(core, above, instants)),
+                self._written(up_to_each(core, above, instants)),
             )
             return "; or ".join(text for text in texts if text)
         instants = self._together(core)

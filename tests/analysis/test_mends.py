@@ -21,7 +21,8 @@ from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.pipeline import analyse
 from tidegate.analysis.validity.mends import Mends
 
-orders = tg.stream("Orders", "id bigint, customer string, time timestamp, amount double", progress="time")
+ORDER = "id bigint not null, customer string, time timestamp, amount double not null, discount double"
+orders = tg.stream("Orders", ORDER, progress="time")
 payments = tg.stream("Payments", "id bigint, time timestamp", progress="time")
 refunds = tg.stream("Refunds", "id bigint, time timestamp", progress="time")
 readings = tg.stream("Readings", "sensor string, time timestamp, value double, noise double", progress="time")
@@ -136,13 +137,30 @@ CASES = [
             partial(by_customer, first=first),
             "TG202",
             "take the first row of each: distinct_on(o.customer); or group by a window as well: "
-            'group_by(o.customer, window=tg.tumbling(o.time, "1h"))',
+            'group_by(o.customer, window=tg.tumbling(o.time, "1h")); or for what there is up to each row, take '
+            "over(by=o.customer, first=...)",
             lambda: o.distinct_on(o.customer),
         )
         for name, first in (
             ("its first value", tg.first(o.amount, by=o.time)),
             ("arg_min", tg.arg_min(o.id, o.time)),
             ("its time", tg.min(o.time)),
+        )
+    ),
+    *(
+        Case(
+            f"{name}, which may be of another row or of none",
+            partial(by_customer, one=one),
+            "TG202",
+            'group by a window as well: group_by(o.customer, window=tg.tumbling(o.time, "1h")); '
+            "or for what there is up to each row, take over(by=o.customer, one=...)",
+            partial(o.over, by=o.customer, one=one),
+        )
+        for name, one in (
+            ("the first value of some orders", tg.first(o.amount, by=o.time, filter=o.amount > 9)),
+            ("the first value that is not NULL", tg.first(o.discount, by=o.time)),
+            ("the last value of some orders", tg.last(o.amount, by=o.time, filter=o.amount > 9)),
+            ("the last value that is not NULL", tg.arg_max(o.discount, o.time)),
         )
     ),
     Case(

@@ -120,8 +120,14 @@ GROUP = Group(
         bug(
             "versions are proposed where something else is asked for, too",
             FORMS,
-            "return group.keys if asks and all(asks) and",
-            "return group.keys if any(asks) and",
+            "return group.keys if asks and all(asks) else ()",
+            "return group.keys if any(asks) else ()",
+        ),
+        bug(
+            "the first row has the first value that is not NULL",
+            FORMS,
+            "if any(value.nullable for value in values) or computed & {*group.keys}:",
+            "if computed & {*group.keys}:",
         ),
         bug(
             "versions are proposed whatever the last one is by",
