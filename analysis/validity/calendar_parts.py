@@ -13,7 +13,7 @@ from tidegate.algebra.nodes import Distinct, Group, Imbed, Node, Rename
 from tidegate.algebra.ordered.windows.calendar import Unit
 from tidegate.algebra.ordered.windows.kinds import CalendarWindow
 from tidegate.algebra.ordered.windows.node import END, START, Windows
-from tidegate.algebra.terms import Call, Lit, Term, attributes_of, substitute, subterms
+from tidegate.algebra.terms import Attr, Call, Lit, Term, attributes_of, substitute, subterms
 from tidegate.algebra.types import Kind
 from tidegate.analysis.validity.forms import Form, by_option, named_below, order_option
 from tidegate.analysis.validity.places import Unary, unary_operators
@@ -24,25 +24,28 @@ DATES: Final = ("to_date", "cast_date", "try_cast_date")
 _DAYS: Final = ("day", "day_of_year", "day_of_week", "week", "week_year")
 _OF_A_DAY: Final = ("hour", "minute", "second")
 _UTC: Final = "UTC"
-#: The units of the calendar, from the shortest on.
-_UNITS: Final[tuple[Unit, ...]] = ("day", "week", "month", "quarter", "year")
-#: The units that operations give, and that directives of `format` show.
-_GIVEN: Final = MappingProxyType[str, Unit](
+#: The parts by which a unit of the calendar is told from all others of its kind.
+_TOLD_BY: Final = MappingProxyType[Unit, frozenset[str]](
     {
-        **dict.fromkeys((*DATES, "day", "day_of_year", "day_of_week"), "day"),
-        **dict.fromkeys(("week", "week_year"), "week"),
-        "month": "month",
-        "quarter": "quarter",
-        "year": "year",
+        "day": frozenset({"year", "month", "day"}),
+        "week": frozenset({"week_year", "week"}),
+        "month": frozenset({"year", "month"}),
+        "quarter": frozenset({"year", "quarter"}),
+        "year": frozenset({"year"}),
     }
 )
-_SHOWN: Final = MappingProxyType[str, Unit](
+#: The parts that directives of `format` show.
+_SHOWN: Final = MappingProxyType(
     {
-        **dict.fromkeys(("%Y", "%y"), "year"),
+        "%Y": "year",
         **dict.fromkeys(("%m", "%b", "%B"), "month"),
-        **dict.fromkeys(("%d", "%j", "%a", "%A"), "day"),
+        "%d": "day",
+        "%j": "day_of_year",
+        **dict.fromkeys(("%a", "%A"), "day_of_week"),
     }
 )
+_MONTHS: Final = frozenset({"year", "quarter", "month"})
+_PARTS: Final = _MONTHS | {*_DAYS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,39 +75,37 @@ def part_of_calendar(above: Sequence[Unary]) -> Part | None:
         return None
     if any(call.op in _DAYS for call in calls):
         return _DAYS_ALONE
-    return _DAYS_OF_MONTH if any(_unit(call) in ("month", "quarter", "year") for call in calls) else None
+    given = [_parts(call) for call in calls]
+    return _DAYS_OF_MONTH if any(parts is not None and parts <= _MONTHS for parts in given) else None
 
 
 def calendar_windows(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> Form | None:
-    """The days, months and so on of an instant by which rows are put together, as windows of the calendar."""
+    """The days, months and so on of an instant by which rows are put together, as windows of the calendar; None where
+    keys are computed of anything else, or are not one window each: a month of any year.
+    """
     together = _together(above)
     computed = _computed_keys(together)
-    calls = _calls(computed.values())
-    units, zones = {_unit(call) for call in calls} - {None}, {_zone(call) for call in calls} - {None}
     kind = core.schema[instants[0]].type.kind if len(instants) == 1 else None
-    if kind not in (Kind.TIMESTAMP, Kind.DATE) or len(zones) > 1:
+    unit, zones = _unit(computed.values()), {_zone(term, instants[0]) for term in computed.values()}
+    if kind not in (Kind.TIMESTAMP, Kind.DATE) or unit is None or len(zones) != 1:
         return None
-    if any(attributes_of(term) != {instants[0]} for term in computed.values()) or any(map(_is_finer, calls)):
-        return None
-    if not all(any(map(_unit, _calls([term]))) for term in computed.values()):
-        return None
-    unit = next((unit for unit in _UNITS if unit in units), None)
     names = together.keys if isinstance(together, Group) else tuple(together.schema)
     found = [named_below(name, together.input, core) for name in names if name not in computed]
     keys = tuple(key for key in found if key is not None)
     aggregates = together.aggregates if isinstance(together, Group) else (Aggregate("n", Function.COUNT),)
     read = frozenset[str]().union(*(attributes_of(term) for one in aggregates for term in one.terms))
     taken = {*keys, *(aggregate.name for aggregate in aggregates)}
-    if unit is None or len(keys) < len(found) or not read <= {*core.schema} or taken & {START, END}:
+    zone = zones.pop()
+    if zone is None or len(keys) < len(found) or not read <= {*core.schema} or taken & {START, END}:
         return None
-    zone = next(iter(zones), None) or _UTC
     window = CalendarWindow(unit, 1, None if kind is Kind.DATE else zone)
     node = Windows(core, keys, instants[0], window, aggregates)
     bounds = f'tg.calendar("{unit}"' + (")" if zone == _UTC else f', zone="{zone}")')
     options = f"{bounds}{by_option(keys, core)}{order_option(instants[0], core)}"
     yields = ", ".join(f"{aggregate.name.partition('#')[0]}=..." for aggregate in aggregates)
     yields = yields if isinstance(together, Group) else "n=tg.count()"
-    return Form(node, f"take windows of the calendar: windows({options}).agg({yields})")
+    ends = "" if kind is Kind.DATE else ", to which their ends belong"
+    return Form(node, f"take windows of the calendar{ends}: windows({options}).agg({yields})")
 
 
 def _together(above: Sequence[Unary]) -> Group | Distinct:
@@ -128,26 +129,43 @@ def _calls(terms: Iterable[Term]) -> list[Call]:
     return [subterm for term in terms for subterm in subterms(term) if isinstance(subterm, Call)]
 
 
-def _unit(call: Call) -> Unit | None:
-    """The unit of the calendar that an operation gives; None where it gives none, or something finer."""
-    match call:
+def _parts(term: Term) -> frozenset[str] | None:
+    """The parts of the calendar that an operation gives; None where it gives something else, too."""
+    match term:
         case Call("truncate", (_, Lit(str(unit)))):
-            return next((known for known in _UNITS if known == unit), None)
+            return next((parts for known, parts in _TOLD_BY.items() if known == unit), None)
         case Call("format", (_, Lit(form))):
-            units = [_SHOWN.get(directive) for directive in re.findall("%.", str(form))]
-            return None if None in units else next((unit for unit in _UNITS if unit in units), None)
-        case Call(op, _):
-            return _GIVEN.get(op)
+            directives = re.findall("%.", str(form))
+            return frozenset(map(_SHOWN.__getitem__, directives)) if {*directives} <= {*_SHOWN} else None
+        case Call(op, (_,)) if op in DATES:
+            return _TOLD_BY["day"]
+        case Call(op, (_,)) if op in _PARTS:
+            return frozenset({op})
+        case _:
+            return None
 
 
-def _is_finer(call: Call) -> bool:
-    """Whether an operation tells instants of one day apart."""
-    return call.op in _OF_A_DAY or (call.op in ("truncate", "format") and _unit(call) is None)
+def _unit(terms: Iterable[Term]) -> Unit | None:
+    """The unit of the calendar of which terms together tell one from all others; None where they tell no such."""
+    given: set[str] = set()
+    for term in terms:
+        parts = _parts(term)
+        if parts is None:
+            return None
+        given |= parts
+    if given >= _TOLD_BY["day"] or given >= {"year", "day_of_year"}:
+        return "day"
+    # A month tells its quarter.
+    told = given - {"quarter"} if "month" in given else given
+    return next((unit for unit, parts in _TOLD_BY.items() if parts == told), None)
 
 
-def _zone(call: Call) -> str | None:
-    match call:
-        case Call("to_local", (_, Lit(str(zone)))):
+def _zone(term: Term, instant: str) -> str | None:
+    """The time zone of which an operation gives a part of an instant; None where it is of anything else."""
+    match term:
+        case Call(_, (Attr(name), *_)) if name == instant:
+            return _UTC
+        case Call(_, (Call("to_local", (Attr(name), Lit(str(zone)))), *_)) if name == instant:
             return zone
         case _:
             return None

@@ -67,7 +67,8 @@ def by_customer(**asked: tg.AggregateExpression) -> tg.Relation:
 
 
 MONTHS = "months, quarters and years differ in length, and are no windows of one size"
-CALENDAR = "take windows of the calendar: windows"
+CALENDAR = "take windows of the calendar, to which their ends belong: windows"
+PLACES = "days and months of a time zone differ in length, and are no windows of one size"
 
 
 @dataclass(frozen=True)
@@ -304,8 +305,8 @@ CASES = [
         "by the month of days as instants",
         lambda: deliveries.group_by(month=deliveries.day.truncate("month")).agg(n=tg.count()),
         "TG202",
-        f'{CALENDAR}(tg.calendar("month")).agg(n=...); or group by the day as well, and combine the days where results '
-        "are read: group_by(month=..., day_2=deliveries.day)",
+        'take windows of the calendar: windows(tg.calendar("month")).agg(n=...); or group by the day as well, and '
+        "combine the days where results are read: group_by(month=..., day_2=deliveries.day)",
         lambda: deliveries.windows(tg.calendar("month")).agg(n=tg.count()),
     ),
     Case(
@@ -785,6 +786,87 @@ def results(asked: tg.Relation, *names: str) -> list[tuple[object, ...]]:
     program = tg.program(Asked=asked)
     rows = program.run({stream.name: RUN[stream.name] for stream in program.definition.inputs}).rows("Asked")
     return sorted(tuple(row[name] for name in names) for row in rows)
+
+
+def keyed(**keys: tg.Expression) -> tg.Relation:
+    return orders.group_by(**keys).agg(n=tg.count())
+
+
+at = orders.time
+berlin, tokyo = at.to_local("Europe/Berlin"), at.to_local("Asia/Tokyo")
+
+
+@pytest.mark.parametrize(
+    ("keys", "window"),
+    [
+        ({"y": at.format("%Y")}, '"year"'),
+        ({"q": at.quarter(), "y": at.year()}, '"quarter"'),
+        ({"m": at.format("%Y/%b")}, '"month"'),
+        ({"m": at.format("%m"), "q": at.quarter(), "y": at.year()}, '"month"'),
+        ({"m": berlin.truncate("month"), "y": berlin.year()}, '"month", zone="Europe/Berlin"'),
+        ({"d": berlin.format("%Y-%m-%d")}, '"day", zone="Europe/Berlin"'),
+        ({"d": berlin.day(), "m": berlin.month(), "y": berlin.year()}, '"day", zone="Europe/Berlin"'),
+        ({"d": berlin.day_of_year(), "y": berlin.year()}, '"day", zone="Europe/Berlin"'),
+        ({"d": berlin.to_date(), "w": berlin.day_of_week()}, '"day", zone="Europe/Berlin"'),
+        ({"w": berlin.week(), "y": berlin.week_year()}, '"week", zone="Europe/Berlin"'),
+        ({"w": berlin.truncate("week")}, '"week", zone="Europe/Berlin"'),
+    ],
+)
+def test_parts_that_together_are_a_unit_are_windows_of_it(keys: dict[str, tg.Expression], window: str) -> None:
+    (problem,) = tg.program(Asked=keyed(**keys)).check()
+    assert problem.hint is not None
+    assert problem.hint.startswith(f"{CALENDAR}(tg.calendar({window})).agg(n=...); or group by the ")
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"fiscal": at.add_months(3).year()}, MONTHS),
+        ({"fiscal": at.year() + tg.when(at.month() > 3, 1, 0)}, MONTHS),
+        ({"half": at.month().div(7), "y": at.year()}, MONTHS),
+        ({"third": at.month().div(3)}, MONTHS),
+        ({"later": at.truncate("month") + tg.days(3)}, MONTHS),
+        ({"m": at.month()}, MONTHS),
+        ({"q": at.quarter()}, MONTHS),
+        ({"y": at.year(), "late": at > "2026-01-01"}, MONTHS),
+        ({"m": at.format("%B")}, MONTHS),
+        ({"m": at.month(), "y": berlin.year()}, PLACES),
+        ({"m": tokyo.month(), "y": berlin.year()}, PLACES),
+        ({"shifted": (berlin - tg.hours(6)).to_date()}, PLACES),
+        ({"d": berlin.day()}, PLACES),
+        ({"d": berlin.day_of_week()}, PLACES),
+        ({"d": berlin.day_of_year()}, PLACES),
+        ({"h": berlin.hour()}, PLACES),
+        ({"h": berlin.hour(), "d": berlin.to_date()}, PLACES),
+        ({"w": berlin.week(), "y": berlin.year()}, PLACES),
+        ({"w": berlin.week(), "m": berlin.truncate("month")}, PLACES),
+    ],
+    ids=[
+        "fiscal years",
+        "fiscal years by a condition",
+        "half-years",
+        "thirds of a year",
+        "shifted months",
+        "months of any year",
+        "quarters of any year",
+        "names of months",
+        "years and what else is computed",
+        "months and years of two clocks",
+        "months and years of two zones",
+        "shifted days",
+        "days of any month",
+        "days of any week",
+        "days of any year",
+        "hours of any day",
+        "hours",
+        "weeks that a year ends",
+        "weeks that a month ends",
+    ],
+)
+def test_parts_that_come_again_or_are_computed_with_are_no_windows(keys: dict[str, tg.Expression], reason: str) -> None:
+    (problem,) = tg.program(Asked=keyed(**keys)).check()
+    assert problem.hint is not None
+    assert problem.hint.startswith(f"{reason}; group by the ")
 
 
 @pytest.mark.parametrize("strict", [False, True])

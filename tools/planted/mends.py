@@ -102,20 +102,32 @@ GROUP = Group(
         bug(
             "windows of the calendar are of another instant",
             CALENDAR,
-            "if any(attributes_of(term) != {instants[0]} for term in computed.values()) or any(map(_is_finer, calls)):",
-            "if any(map(_is_finer, calls)):",
+            "case Call(_, (Attr(name), *_)) if name == instant:",
+            "case Call(_, (Attr(name), *_)):",
         ),
         bug(
             "windows of the calendar are the longest of the units",
             CALENDAR,
-            "unit = next((unit for unit in _UNITS if unit in units), None)\n    names",
-            "unit = next((unit for unit in reversed(_UNITS) if unit in units), None)\n    names",
+            "_TOLD_BY.items() if parts == told), None)",
+            "reversed(_TOLD_BY.items()) if parts <= told), None)",
+        ),
+        bug(
+            "a month of any year is a window of the calendar",
+            CALENDAR,
+            "if parts == told), None)",
+            "if parts >= told), None)",
+        ),
+        bug(
+            "windows of the calendar are of one zone of several",
+            CALENDAR,
+            "unit is None or len(zones) != 1:",
+            "unit is None or not zones:",
         ),
         bug(
             "windows of the calendar forget what else is computed",
             CALENDAR,
-            "    if not all(any(map(_unit, _calls([term]))) for term in computed.values()):\n        return None\n",
-            "",
+            "        if parts is None:\n            return None\n",
+            "        if parts is None:\n            continue\n",
         ),
         bug(
             "versions are proposed where something else is asked for, too",
