@@ -26,7 +26,7 @@ TABLES = "runtime/ordered/state_tables.py"
 NODE = "algebra/ordered/windows/node.py"
 ZONES = "analysis/ordered/windows.py"
 OPENED = "algebra/dsl/windows/opened.py"
-BOUNDS = "algebra/dsl/windows/bounds.py"
+BUILD = "algebra/dsl/windows/build.py"
 
 GROUP = Group(
     "windows of rows",
@@ -686,9 +686,9 @@ GROUP = Group(
         ),
         bug(
             "a row may be in one window less",
-            BOUNDS,
-            "if whole > MOST_WINDOWS * step:",
-            "if whole >= MOST_WINDOWS * step:",
+            BUILD,
+            "if window.size > MOST_WINDOWS * window.every:",
+            "if window.size >= MOST_WINDOWS * window.every:",
         ),
         bug(
             "the first of a month belongs to the month before, as midnight does",
@@ -701,6 +701,18 @@ GROUP = Group(
             PANES,
             "year = _YEAR if self.zone is None else _YEAR * DAY",
             "year = _YEAR * DAY",
+        ),
+        bug(
+            "what there was up to each row is of a range of a tick more than windows are",
+            BUILD,
+            "range={_duration(window.size - 1, type_)}",
+            "range={_duration(window.size, type_)}",
+        ),
+        bug(
+            "what there was up to each row forgets the keys of windows",
+            BUILD,
+            "keys = (*keys, name)",
+            "keys = (name,)",
         ),
     ),
 )

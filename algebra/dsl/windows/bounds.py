@@ -40,8 +40,6 @@ _NO_SIZE: Final = ("TG160", 'say how long a window is: tg.hopping("1h", every="1
 _NO_EVERY: Final = ("TG160", 'say how far apart windows end: tg.hopping("1h", every="10m")')
 #: When `empty` is true.
 WITHOUT_ROWS: Final = "where windows without rows are wanted, too"
-#: Windows that one row may be in. Each is a row of the result: of 10 million a single row takes 1.5 GB.
-MOST_WINDOWS: Final = 10_000_000
 
 
 @checked_calls
@@ -249,7 +247,6 @@ def _aligned(
         whole, step = positive_ticks("size", size, type_), positive_ticks("every", every, type_)
         if kind is CumulatingWindow:
             _require_multiple(size, whole, every, step)
-        _require_few(name, size, whole, every, step)
         turn = whole if whole % step == 0 else step
         moved = 0 if offset is None else duration_in_ticks(offset, type_, "offset") % turn
         return kind(whole, step, moved, shows_empty)
@@ -288,19 +285,6 @@ def _require_multiple(size: object, whole: int, every: object, step: int) -> Non
             "TG160",
             f"size={shown(size)} is no multiple of every={shown(every)}",
             hint="windows grow piece by piece: choose a size that is one",
-        )
-
-
-def _require_few(name: str, size: object, whole: int, every: object, step: int) -> None:
-    if whole > MOST_WINDOWS * step:
-        up_to_each = f"over(range={shown(size)}, ...)"
-        if name == "cumulating":
-            up_to_each = f'with_(window=tg.ceil(r.time, {shown(size)})).over(by="window", ...)'
-        raise QueryError(
-            "TG160",
-            f"one row would be in {whole // step:,} windows of size={shown(size)} and every={shown(every)}, and at "
-            f"most {MOST_WINDOWS:,} are allowed",
-            hint=f"choose a larger every=; or for what there was up to each row, take {up_to_each}",
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from tidegate.algebra.diagnostics.shown import kind_of, shown
 from tidegate.algebra.dsl.aggregates import AggregateExpression
@@ -16,12 +16,22 @@ from tidegate.algebra.dsl.windows.bounds import WindowBounds, WindowsOfRows
 from tidegate.algebra.errors import QueryError, Site
 from tidegate.algebra.functions.aggregates import Aggregate
 from tidegate.algebra.nodes import Node
-from tidegate.algebra.ordered.windows.kinds import CountWindow, Window
+from tidegate.algebra.ordered.windows.kinds import (
+    AnchoredWindow,
+    CountWindow,
+    CumulatingWindow,
+    HoppingWindow,
+    Window,
+)
 from tidegate.algebra.ordered.windows.node import Windows
-from tidegate.algebra.types import DataType
+from tidegate.algebra.printing.plans import ticks_text
+from tidegate.algebra.types import DataType, Kind
 
 if TYPE_CHECKING:
     from tidegate.algebra.dsl.relation import Relation
+
+#: Windows that one row may be in. Each is a row of the result: of 10 million a single row takes 1.5 GB.
+MOST_WINDOWS: Final = 10_000_000
 
 
 @checked_calls
@@ -40,6 +50,8 @@ class Windowed:
     ) -> None:
         self._of, self._bounds, self._keys, self._time, self._tie = of, bounds, keys, time, tie
         self._window = window_of(bounds, of.schema[time].type)
+        if isinstance(self._window, HoppingWindow | CumulatingWindow | AnchoredWindow):
+            self._require_few(self._window)
         if tie is not None and not isinstance(self._window, CountWindow):
             raise QueryError(
                 "TG114",
@@ -52,6 +64,30 @@ class Windowed:
     def _shown(self) -> str:
         """Which windows, as users write it."""
         return repr(self._bounds)
+
+    def _require_few(self, window: HoppingWindow | CumulatingWindow | AnchoredWindow) -> None:
+        if window.size > MOST_WINDOWS * window.every:
+            raise QueryError(
+                "TG160",
+                f"one row would be in {window.size // window.every:,} windows of {self._shown}, and at most "
+                f"{MOST_WINDOWS:,} are allowed",
+                hint=f"choose a larger every=; or for what there was up to each row, take {self._up_to_each(window)}",
+            )
+
+    def _up_to_each(self, window: HoppingWindow | CumulatingWindow | AnchoredWindow) -> str:
+        """How the rows are asked for that are in a window which ends with a row, for each row."""
+        type_, keys, computed = self._of.schema[self._time].type, self._keys, ""
+        if isinstance(window, CumulatingWindow):
+            name, time = "window", f"r.{self._time}" if self._time.isidentifier() else f'r["{self._time}"]'
+            while name in self._of.schema:
+                name += "_"
+            moved = f" - {_duration(window.offset, type_)}" if window.offset else ""
+            computed = f"with_({name}=lambda r: tg.ceil({time}{moved}, {_duration(window.size, type_)}))."
+            keys = (*keys, name)
+        names = ", ".join(f'"{key}"' for key in keys)
+        by = f"by=({names}), " if len(keys) > 1 else f"by={names}, " if keys else ""
+        # A window is open at its start, and a range has both of its ends.
+        return f'{computed}over({by}order="{self._time}", range={_duration(window.size - 1, type_)}, ...)'
 
     @property
     def _others(self) -> tuple[Relation, ...]:
@@ -95,6 +131,12 @@ class Windowed:
             kept = {key: self._of._origins.get(key, origin) for key in self._keys}
             origins = {name: kept.get(name, origin) for name in node.schema}
             return self._of._with(node, origins, site, parts, self._others)
+
+
+def _duration(ticks: int, type_: DataType) -> str:
+    """So many ticks of instants of a type, as users write them."""
+    text = ticks_text(ticks, type_)
+    return {Kind.TIMESTAMP: f'"{text}"', Kind.DATE: f'"{text}d"'}.get(type_.kind, text)
 
 
 def windowed(
