@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import sys
 from decimal import Decimal
 from fractions import Fraction
 from types import MethodType
@@ -137,7 +138,10 @@ def held_by(constant: Lit, type_: DataType) -> Lit:
 
 def _integer(value: int, kind: Kind | None) -> Lit:
     if not INT64_MIN <= value <= INT64_MAX:
-        raise QueryError("TG110", f"{shown(value)} does not fit into 64 bits", hint="use a double: float(...)")
+        hint = "use a double: float(...)"
+        if abs(value) > sys.float_info.max:
+            hint = 'a double holds no such number, the greatest is 1.8e308; float("inf") is more than any'
+        raise QueryError("TG110", f"{shown(value)} does not fit into 64 bits", hint=hint)
     if kind is Kind.DOUBLE and abs(value) <= _EXACT_IN_DOUBLE:
         return Lit(float(value), DOUBLE)
     if kind is Kind.DECIMAL and abs(value) < 10**MAX_DECIMAL_PRECISION:

@@ -39,7 +39,7 @@ _CONSTANTS: Final = MappingProxyType(
         Kind.TIMESTAMP: '"2026-01-01T00:00Z"',
         Kind.DATE: '"2026-01-01"',
         Kind.DURATION: '"5m"',
-        Kind.DECIMAL: 'Decimal("0.5")',
+        Kind.DECIMAL: 'Decimal("0")',
         Kind.NULL: "None",
     }
 )

@@ -1021,6 +1021,28 @@ def test_a_default_that_the_values_can_not_be_is_refused(column: str, default: A
         rows.over(order="t", c=tg.lag(rows[column], 1, default))
 
 
+@pytest.mark.parametrize("type_", ["decimal(5,0)", "decimal(5,5)", "decimal(18,2)"])
+def test_the_default_that_is_proposed_of_decimals_is_one_of_any_decimal(type_: str) -> None:
+    rows = tg.stream("S", f"t bigint, v {type_}", progress="t")
+    with pytest.raises(tg.QueryError, match=r"such as Decimal\(\"0\"\);"):
+        rows.over(order="t", c=tg.lag(rows.v, 1, "none"))
+    assert tg.program(R=rows.over(order="t", c=tg.lag(rows.v, 1, Decimal("0")))).check() == []
+
+
+@pytest.mark.parametrize(
+    ("default", "hint"),
+    [
+        (10**20, r"use a double: float\(...\)"),
+        (10**400, "a double holds no such number"),
+        (-(10**400), "a double holds"),
+    ],
+)
+def test_a_whole_number_that_no_double_is_gets_no_double_as_a_hint(default: int, hint: str) -> None:
+    rows = tg.stream("S", "t bigint, x double", progress="t")
+    with pytest.raises(tg.QueryError, match=f"TG110 (?s:.*)does not fit into 64 bits(?s:.*){hint}"):
+        rows.over(order="t", c=tg.lag(rows.x, 1, default))
+
+
 def test_a_row_that_waits_for_ever_promises_its_completion_alone() -> None:
     waiting = over(next=tg.lead(S.v))
     assert tg.program(R=waiting).check() == []
