@@ -699,7 +699,7 @@ class Expression:
             >>> show(orders.customer.concat(" has ", orders.voucher.trim()))
             Ada has 10, None, Ada has Ten off
         """
-        return build("concat", self, *others)
+        return build("concat", self, *others, like=STRING)
 
     def lower(self) -> Expression:
         """The string in small letters, of ASCII alone.
@@ -753,7 +753,7 @@ class Expression:
             >>> show(orders.customer.starts_with("A"))
             True, False, True
         """
-        return build("starts_with", self, prefix)
+        return build("starts_with", self, prefix, like=STRING)
 
     def ends_with(self, suffix: Operand) -> Expression:
         """Whether the string ends with another.
@@ -762,7 +762,7 @@ class Expression:
             >>> show(orders.voucher.ends_with("off"))
             False, None, True
         """
-        return build("ends_with", self, suffix)
+        return build("ends_with", self, suffix, like=STRING)
 
     def contains(self, part: Operand) -> Expression:
         """Whether the string has another in it.
@@ -771,7 +771,7 @@ class Expression:
             >>> show(orders.voucher.contains("10"))
             True, None, False
         """
-        return build("contains", self, part)
+        return build("contains", self, part, like=STRING)
 
     def replace(self, old: Operand, new: Operand) -> Expression:
         """The string with every `old`, from left to right, replaced by `new`; both are constants.
@@ -780,7 +780,7 @@ class Expression:
             >>> show(orders.voucher.trim().replace("Ten off", "10"))
             10, None, 10
         """
-        return build("replace", self, old, new)
+        return build("replace", self, old, new, like=STRING)
 
     def ltrim(self) -> Expression:
         """The string without spaces at its beginning.
@@ -829,7 +829,7 @@ class Expression:
             >>> show(orders.customer.position("a"))
             3, 0, 3
         """
-        return build("position", self, part)
+        return build("position", self, part, like=STRING)
 
     def split_part(self, separator: str, number: int) -> Expression:
         """The part with a constant number of a string that is split at a constant separator; negative numbers count
@@ -871,7 +871,7 @@ class Expression:
             >>> show(orders.customer.levenshtein("Adam"))
             1, 4, 1
         """
-        return build("levenshtein", self, other)
+        return build("levenshtein", self, other, like=STRING)
 
     def like(self, pattern: str) -> Expression:
         """Whether the string is as a constant pattern: `%` stands for any characters, `_` for one, `\\` before either
@@ -881,7 +881,7 @@ class Expression:
             >>> show(orders.customer.like("%d_"))
             True, False, True
         """
-        return build("like", self, pattern)
+        return build("like", self, pattern, like=STRING)
 
     def regexp_like(self, pattern: str) -> Expression:
         """Whether a constant regular expression matches somewhere in the string; `^` and `$` are its ends.
@@ -892,7 +892,7 @@ class Expression:
             >>> show(orders.customer.regexp_like("^[A-C]d+a$"))
             True, False, True
         """
-        return build("regexp_like", self, pattern)
+        return build("regexp_like", self, pattern, like=STRING)
 
     def regexp_extract(self, pattern: str, group: int = 0) -> Expression:
         r"""What a group of a constant regular expression matches first in the string, 0 for all of it; NULL where
@@ -903,7 +903,7 @@ class Expression:
             None, None, off
         """
         with Here():
-            return build("regexp_extract", self, pattern, _option(group, BIGINT))
+            return build("regexp_extract", self, pattern, _option(group, BIGINT), like=STRING)
 
     def regexp_replace(self, pattern: str, new: str) -> Expression:
         """The string with every match of a constant regular expression replaced by a constant text.
@@ -912,7 +912,7 @@ class Expression:
             >>> show(orders.customer.regexp_replace("[aeiou]", "-"))
             Ad-, B-b, Ad-
         """
-        return build("regexp_replace", self, pattern, new)
+        return build("regexp_replace", self, pattern, new, like=STRING)
 
     def md5(self) -> Expression:
         """The MD5 digest of the string's UTF-8 bytes, in hexadecimal digits.
@@ -960,7 +960,7 @@ class Expression:
             >>> show(tg.lit('{"a": [1.50, "x"]}').json("$.a[0]").cast("double"))
             1.5, 1.5, 1.5
         """
-        return build("json", self, path)
+        return build("json", self, path, like=STRING)
 
     def to_uuid(self) -> Expression:
         """A UUID in its usual form, from text with or without hyphens; a row with other text has no value (TG303).
@@ -987,7 +987,7 @@ class Expression:
             >>> show(orders.customer.uuid5("6ba7b810-9dad-11d1-80b4-00c04fd430c8").substring(1, 8))
             a95a7be4, f827bffd, a95a7be4
         """
-        return build("uuid5", self, namespace)
+        return build("uuid5", self, namespace, like=STRING)
 
     # Parts of instants, in UTC ---------------------------------------------------------------------------------------
     def year(self) -> Expression:

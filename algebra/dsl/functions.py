@@ -21,7 +21,7 @@ from tidegate.algebra.dsl.literals import literal, plain, timestamp_literal
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.terms import Lit
 from tidegate.algebra.time import DurationLike, duration_ticks
-from tidegate.algebra.types import BOOLEAN, DATE, DURATION, NULL, TIMESTAMP, DataType, Kind
+from tidegate.algebra.types import BOOLEAN, DATE, DURATION, NULL, STRING, TIMESTAMP, DataType, Kind
 
 #: What `tumbling` lacks where it stands in `windows`, with its size alone.
 _NO_SIZE: Final = (
@@ -311,7 +311,7 @@ def concat(value: Operand, *others: Operand) -> Expression:
     """
     with Here():
         refuse_texts("concat", value, *others)
-        return build("concat", value, *others)
+        return build("concat", value, *others, like=STRING)
 
 
 @called()
@@ -324,7 +324,7 @@ def concat_ws(separator: str, value: Operand, *others: Operand) -> Expression:
     """
     with Here():
         refuse_texts("concat_ws", value, *others)
-        return build("concat_ws", separator, value, *others)
+        return build("concat_ws", separator, value, *others, like=STRING)
 
 
 @called()

@@ -207,10 +207,13 @@ def misfit(
 #: How a value of one kind becomes one of another that is wanted.
 _CASTS_TO: Final[Mapping[Kind, Mapping[Kind, str]]] = MappingProxyType(
     {
-        Kind.STRING: dict.fromkeys(
-            (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP),
-            'make a string of it first: .cast("string")',
-        ),
+        Kind.STRING: {
+            **dict.fromkeys(
+                (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP),
+                'make a string of it first: .cast("string")',
+            ),
+            Kind.DURATION: 'make a string of its microseconds first: .cast("bigint").cast("string")',
+        },
         Kind.TIMESTAMP: {
             Kind.STRING: 'read it first: .cast("timestamp") of ISO text, .parse_timestamp("%d.%m.%Y") of other text',
             Kind.BIGINT: 'make an instant of it first: .cast("timestamp") takes microseconds since 1970',

@@ -55,7 +55,9 @@ stays: Any = tg.stream("Stays", "k bigint, begun timestamp, ended timestamp", pr
         (lambda: tg.concat("k"), "TG114", "text is a constant here; attributes are r.k, and"),
         (lambda: tg.concat_ws("-", "s", "k"), "TG114", "attributes are r.s, r.k, and"),
         (lambda: tg.max("s", "k"), "TG114", "attributes are r.s, r.k, and"),
-        (lambda: tg.min("a b", "c d"), "TG114", "attributes are r.x, and a constant alone is tg.lit(...)"),
+        (lambda: tg.min("a b", "c d"), "TG114", "attributes are r.x, and a text alone is tg.lit(...), an instant tg"),
+        (lambda: tg.max("2026-01-01", "2026-01-02"), "TG114", "a date datetime.date(...)"),
+        (lambda: tg.coalesce("5m", "1h"), "TG114", "a duration tg.duration(...)"),
         (lambda: found.Low < found.High, "TG114", "relations are methods: A.before(B), A.meets(B)"),
         (lambda: found.Low >= found.High, "TG114", "A.before(B)"),
         (lambda: r.group_by(w=tg_.session("5m")), "TG110", "write r.windows(tg.session('5m'), by="),
@@ -683,3 +685,32 @@ def test_count_if_with_a_filter_counts_rows_for_which_both_are_true() -> None:
     rows = [(dt.datetime(2026, 3, 2, hour), k, s, None) for hour, (k, s) in enumerate(values, 1)]
     counted = r.group_by(day=tg.ceil(r.time, "1d")).agg(n=tg.count_if(r.k > 1, filter=r.s == "a"))
     assert [row["n"] for row in tg.program(Out=counted).run({"R": rows})["Out"]] == [2]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda x: x.contains("5"),
+        lambda x: x.starts_with("5"),
+        lambda x: x.ends_with("5"),
+        lambda x: x.position("5"),
+        lambda x: x.replace("5", "6"),
+        lambda x: x.levenshtein("5"),
+        lambda x: x.like("5%"),
+        lambda x: x.regexp_like("5"),
+        lambda x: x.regexp_extract("(5)"),
+        lambda x: x.regexp_replace("5", "6"),
+        lambda x: x.concat("5"),
+        lambda x: tg.concat("5", x),
+        lambda x: tg.concat_ws("-", "5", x),
+        lambda x: x.json("$.a"),
+    ],
+)
+@pytest.mark.parametrize("type_", ["date", "timestamp", "duration", "bigint", "boolean"])
+def test_what_takes_texts_reads_none_as_a_date_beside_other_values(asked: Callable[[Any], Any], type_: str) -> None:
+    """The text was refused as none, as if a date were asked for."""
+    rows = tg.stream("Values", f"t timestamp, x {type_}", progress="t")
+    with pytest.raises(tg.QueryError, match=f"TG102 (?s:.*)takes (?s:.*)string(?s:.*){type_}"):
+        asked(rows.x)
+    text = rows.x.cast("bigint").cast("string") if type_ == "duration" else rows.x.cast("string")
+    assert asked(text) is not None

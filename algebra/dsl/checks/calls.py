@@ -89,8 +89,9 @@ def refuse_texts(what: str, *values: object) -> None:
         attributes = ", ".join(f"r.{text}" for text in texts[:3] if text.isidentifier()) or "r.x"
         raise QueryError(
             "TG114",
-            f"tg.{what} of constants alone, {', '.join(map(shown, texts[:3]))}, is the same in every row",
-            hint=f"text is a constant here; attributes are {attributes}, and a constant alone is tg.lit(...)",
+            f"tg.{what} of texts alone, {', '.join(map(shown, texts[:3]))}, is the same in every row",
+            hint=f"text is a constant here; attributes are {attributes}, and a text alone is tg.lit(...), an instant "
+            "tg.timestamp(...), a duration tg.duration(...), a date datetime.date(...)",
         )
 
 
