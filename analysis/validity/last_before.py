@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tidegate.algebra.nodes import Join, Node, Select
+from tidegate.algebra.nodes import Imbed, Join, Node, Project, Rename, Select, with_children
 from tidegate.algebra.ordered.over import Neighbour, Over
 from tidegate.algebra.row_wise import is_row_wise
-from tidegate.algebra.terms import Attr, Call, Term, conjuncts
+from tidegate.algebra.terms import Attr, Call, Term, conjuncts, substitute
 from tidegate.analysis.validity.forms import Form, as_of, by_option, equal_keys, of_stream
 from tidegate.analysis.validity.places import below_unary, free_name, replaced
+
+_Selecting = Select | Project | Rename | Imbed
 
 
 class _Order(NamedTuple):
@@ -23,15 +25,14 @@ class _Order(NamedTuple):
 
 def last_before(node: Node) -> Form | None:
     """The last row before each row, in the place of a join with rows before and an anti-join with those between."""
-    anti = below_unary(node)
-    if not isinstance(anti, Join) or anti.kind != "anti":
+    written = below_unary(node)
+    if not isinstance(written, Join) or written.kind != "anti":
         return None
-    join, conditions = anti.left, list[Term]()
-    while isinstance(join, Select):
-        conditions += conjuncts(join.condition)
-        join = join.input
+    above = _above_join(written.left)
+    join = above[-1].input if above else written.left
     if not isinstance(join, Join) or join.kind != "inner":
         return None
+    anti, conditions = _in_names_of(join, above, written)
     sides = (join.left, join.right, anti.right)
     if not all(is_row_wise(side) and len(side.schema.temporal) == 1 for side in sides):
         return None
@@ -48,7 +49,48 @@ def last_before(node: Node) -> Form | None:
     if strict and None not in streams and streams == [of_stream(name, join.right) for name in (before, *_others(keys))]:
         return _row_before(join.left, tuple(one for one, _ in keys), at)
     found, text = as_of(join.left, join.right, keys, "inner", strict=strict)
-    return Form(replaced(node, anti, found), text)
+    selected: Node = found
+    for operator in reversed(above):
+        if not isinstance(operator, Select):
+            selected = with_children(operator, (selected,))
+    return Form(replaced(node, written, selected), text)
+
+
+def _above_join(node: Node) -> list[_Selecting]:
+    """What is selected of a node with several inputs, the last operator first."""
+    above: list[_Selecting] = []
+    while isinstance(node, _Selecting):
+        above.append(node)
+        node = node.input
+    return above
+
+
+def _in_names_of(join: Join, above: Sequence[_Selecting], anti: Join) -> tuple[Join, list[Term]]:
+    """An anti-join of a join, in names of the join, in the place of one above what is selected of it; and conditions
+    that rows of the join are selected by. The other side gets names of its own.
+    """
+    terms: dict[str, Term] = {name: Attr(name) for name in join.schema}
+    conditions: list[Term] = []
+    for operator in reversed(above):
+        match operator:
+            case Select(_, condition):
+                conditions += conjuncts(_replaced(condition, terms))
+            case Project(_, names):
+                terms = {name: terms[name] for name in names}
+            case Rename(_, pairs):
+                new = dict(pairs)
+                terms = {new.get(name, name): term for name, term in terms.items()}
+            case Imbed(_, name, term):
+                terms[name] = _replaced(term, terms)
+    own = {name: f"{name} between" for name in anti.right.schema}
+    right = Rename(anti.right, tuple(own.items()))
+    condition = _replaced(anti.condition, {**terms, **{old: Attr(new) for old, new in own.items()}})
+    return Join(join, right, condition, "anti"), conditions
+
+
+def _replaced(term: Term, terms: Mapping[str, Term]) -> Term:
+    """A term with others in the place of attributes."""
+    return substitute(term, lambda leaf: terms[leaf.name] if isinstance(leaf, Attr) else leaf)
 
 
 def _says_between(anti: Join, join: Join, keys: list[tuple[str, str]], orders: set[_Order]) -> bool:

@@ -886,6 +886,42 @@ def test_the_last_row_before_written_as_pairs_without_one_between_is_an_as_of_jo
     assert tg.program(Asked=mended).notes() == []
 
 
+@pytest.mark.parametrize("between", [marks_between, m], ids=["another name", "the same name"])
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda pairs: pairs.select(key=s.k, at=s.t, was=m.u),
+        lambda pairs: pairs.select(key=m.k, at=s.t, was=m.u, gap=s.t - m.u),
+        lambda pairs: pairs.with_(gap=s.t - m.u).select(key=s.k, at=s.t, was=m.u),
+        lambda pairs: pairs.select(one=s.k, at=s.t, was=m.u).rename(one="key"),
+    ],
+    ids=["selected", "computed", "computed before", "renamed"],
+)
+@pytest.mark.parametrize("later", [False, True], ids=["joined", "selected where it is before"])
+def test_pairs_that_are_selected_before_those_with_one_between_are_left_out_are_an_as_of_join(
+    select: Callable[[tg.Relation], tg.Relation], between: tg.Relation, later: bool
+) -> None:
+    pairs = (
+        select(s.join(m, s.k == m.k)).where(lambda p: p.was <= p.at)
+        if later
+        else select(s.join(m, s.k == m.k, m.u <= s.t))
+    )
+    asked = pairs.anti_join(between, between.k == pairs.key, pairs.was < between.u, between.u <= pairs.at)
+    notes = tg.program(Asked=asked).notes()
+    assert {note.hint for note in notes} == {'look up the last one before each row: asof_join(m, by="k", how="inner")'}
+    mended = select(s.asof_join(m, by="k", how="inner"))
+    assert results(asked, "key", "at", "was") == results(mended, "key", "at", "was")
+    others = [
+        pairs.anti_join(between, between.k == pairs.key, between.u < pairs.was, between.u <= pairs.at),
+        pairs.anti_join(between, between.k == pairs.key, pairs.was < between.u, between.u <= pairs.was + 1),
+        pairs.where(pairs.was > 3).anti_join(
+            between, between.k == pairs.key, pairs.was < between.u, between.u <= pairs.at
+        ),
+    ]
+    for other in others:
+        assert all("asof_join(m" not in note.hint for note in tg.program(Asked=other).notes())
+
+
 def test_the_row_before_written_as_pairs_without_one_between_is_a_lag() -> None:
     pairs = s.join(steps_before, steps_before.k == s.k, steps_before.t < s.t)
     asked = pairs.anti_join(

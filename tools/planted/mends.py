@@ -166,5 +166,17 @@ GROUP = Group(
             'as_of(join.left, join.right, keys, "inner", strict=strict)',
             'as_of(join.left, join.right, keys, "inner")',
         ),
+        bug(
+            "what is selected of pairs has the names that it had",
+            BEFORE,
+            "terms = {new.get(name, name): term for name, term in terms.items()}",
+            "terms |= {new.get(name, name): Attr(name) for name in terms}",
+        ),
+        bug(
+            "rows between and rows before have the same names",
+            BEFORE,
+            '{name: f"{name} between" for name in anti.right.schema}',
+            "{name: name for name in anti.right.schema}",
+        ),
     ),
 )
