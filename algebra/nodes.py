@@ -6,7 +6,7 @@ Each reference to a stream is an occurrence of its own, also where a subtree is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, Protocol, assert_never
 
@@ -432,7 +432,7 @@ def _schema_of(node: Node) -> Schema:
             new = dict(pairs)
             for name in new:
                 require_attribute(name, input_.schema)
-            return Schema(tuple(a.renamed(new.get(a.name, a.name)) for a in input_.schema.attributes))
+            return Schema(tuple(a.renamed(new[a.name]) if a.name in new else a for a in input_.schema.attributes))
         case Imbed(input_, name, term):
             if name in input_.schema:
                 raise QueryError("TG103", f"attribute {name!r} exists already", hint="choose a new name")
@@ -505,7 +505,7 @@ def _without_nulls(schema: Schema, condition: Term) -> Schema:
     )
 
 
-def aggregate_attribute(aggregate: Aggregate, schema: Schema) -> Attribute:
+def aggregate_attribute(aggregate: Aggregate, schema: Mapping[str, Attribute]) -> Attribute:
     """Attribute of an aggregate. It is never temporal: what groups yield is bound to no hidden time (rule on
     aggregates).
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, assert_never
@@ -228,11 +228,11 @@ class Over(OrderedNode):
             if isinstance(column, FrameAggregate):
                 _require_possible(column, schema[self.time].type)
         computed: list[Attribute] = []
-        known = schema
+        known = {attribute.name: attribute for attribute in schema.attributes}
         for column in self.columns:
             computed.append(_attribute(column, known))
             if wait_of(column) is None:
-                known = Schema((*known.attributes, computed[-1]))
+                known[column.name] = computed[-1]
         if not self.waits:
             return Schema((*schema.attributes, *computed))
         if COMPLETE in taken:
@@ -356,7 +356,7 @@ def _require_possible(column: FrameAggregate, instants: DataType) -> None:
         )
 
 
-def _attribute(column: OverColumn, schema: Schema) -> Attribute:
+def _attribute(column: OverColumn, schema: Mapping[str, Attribute]) -> Attribute:
     """The attribute of a column. It is never temporal: what comes from other rows may be NULL."""
     match column:
         case RowNumber(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from decimal import Decimal
@@ -21,7 +22,7 @@ from tests.shards import shards
 from tests.strategies.over import random_over_case
 from tidegate.algebra.dsl.over import build
 from tidegate.algebra.dsl.over.chains import in_one_operator
-from tidegate.algebra.nodes import Node
+from tidegate.algebra.nodes import Node, nodes_of
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.semantics import evaluate, evaluate_program
 from tidegate.runtime.inspect.state_listing import list_state
@@ -734,6 +735,75 @@ def test_names_between_are_no_reason_for_an_operator_of_its_own() -> None:
     assert apart(S.distinct_on("k").drop("v"), "k", "t", n=tg.count()), "equal rows are one"
     with pytest.raises(tg.QueryError, match="TG103 attribute 'before' exists already"):
         first.drop("v").over(by="k", order="t", before=tg.count())
+
+
+def a_long_chain(calls: int) -> tg.Relation:
+    """Of two attributes for each call: what the one before computed, a row later, and the same without NULL."""
+    rows: tg.Relation = S
+    for number in range(calls):
+        last = rows[f"b{number - 1}"] if number else rows.v
+        columns: dict[str, Any] = {f"a{number}": tg.lag(last)}
+        rows = rows.over(by="k", order="t", **columns)
+        rows = rows.with_(**{f"b{number}": tg.coalesce(rows[f"a{number}"], 0)})
+    return rows
+
+
+def test_a_long_chain_has_a_step_for_each_attribute_computed_between_and_one_for_their_order() -> None:
+    """With one more for each call the longest ones were refused: a query nests 256 levels at most."""
+    rows = a_long_chain(130)
+    kinds = Counter(type(node).__name__ for node in nodes_of(rows._node))
+    assert kinds == {"Scan": 1, "Over": 1, "Imbed": 130, "Project": 1}
+    assert rows.schema.names == ("k", "t", "v", *(f"{name}{number}" for number in range(130) for name in "ab"))
+    done = tg.program(R=rows.select("t", "b0", "b2", "a3", "b129")).run({"S": [("a", t, t * t) for t in range(1, 6)]})
+    assert found(done["R"].rows()) == [
+        (1, 0, 0, None, 0),
+        (2, 1, 0, 0, 0),
+        (3, 4, 0, 0, 0),
+        (4, 9, 1, 0, 0),
+        (5, 16, 4, 1, 0),
+    ]
+
+
+def a_renamed_chain(calls: int, *, computed: bool) -> tg.Relation:
+    """Names are given again that what was left out has further below, and two attributes change theirs."""
+    rows: tg.Relation = S
+    for number in range(calls):
+        rows = rows.over(by="k", order="t", new=tg.max(rows.v), more=tg.count(rows.v))
+        if computed:
+            rows = rows.with_(old=rows.new.is_null(), seen=rows.more > number)
+            rows = rows.where(rows.more < 9 - number).drop("old").with_(old=rows.seen)
+        rows = rows.rename(new="v", v="new").drop("new").rename(more="last")
+        rows = rows.drop(*(name for name in ("last", "old", "seen") if name in rows.schema))
+    return rows.over(by="k", order="t", new=tg.count(), n=tg.sum(rows.v), last=tg.min(rows.t))
+
+
+def test_a_chain_grows_by_what_is_computed_between_its_calls_alone() -> None:
+    def kinds(calls: int, *, computed: bool) -> Counter[str]:
+        return Counter(type(node).__name__ for node in nodes_of(a_renamed_chain(calls, computed=computed)._node))
+
+    assert kinds(30, computed=False) == {"Scan": 1, "Over": 1, "Rename": 1, "Project": 1}
+    # Of a call three, for names that are given again too, but for one at the beginning.
+    assert kinds(5, computed=True) == {"Scan": 1, "Over": 1, "Rename": 14, "Project": 1, "Imbed": 15, "Select": 5}
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_a_renamed_chain_is_that_of_an_operator_for_each_call(computed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def meaning(relation: tg.Relation, seed: int) -> list[Event]:
+        (query,) = tg.program(R=relation).definition.queries
+        return sorted(evaluate(query.node, {"S": events(seed)}), key=str)
+
+    for calls in range(1, 5):
+        made = a_renamed_chain(calls, computed=computed)
+        with monkeypatch.context() as patched:
+            patched.setattr(build, "in_one_operator", lambda _: None)
+            apart = a_renamed_chain(calls, computed=computed)
+        assert Counter(type(node) for node in nodes_of(apart._node))[Over] == calls + 1
+        assert made.schema == apart.schema
+        for seed in range(4):
+            wanted = meaning(apart, seed)
+            assert wanted
+            assert meaning(made, seed) == wanted
+        assert found(tg.program(R=made).run({"S": events(5)})["R"].rows()) == meaning(apart, 5)
 
 
 def test_equal_rows_are_one_also_where_what_is_let_through_is_read() -> None:

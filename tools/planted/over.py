@@ -150,6 +150,30 @@ GROUP = Group(
             " if False else name)",
         ),
         bug(
+            "each call of a chain gives names by itself",
+            CHAINS,
+            "        if isinstance(self.rows, Rename):\n",
+            "        if False:\n",
+        ),
+        bug(
+            "each call of a chain leaves attributes out by itself",
+            CHAINS,
+            "            case Project():\n                pass\n",
+            "            case Project():\n                self.rows = Project(self.rows, self.rows.schema.names)\n",
+        ),
+        bug(
+            "a name that is given twice is the first one",
+            CHAINS,
+            "(name, new.get(then, then)) for name, then in before",
+            "(name, then) for name, then in before",
+        ),
+        bug(
+            "a name is taken of what was left out",
+            CHAINS,
+            " if name in self.names and name not in new]:",
+            " if False]:",
+        ),
+        bug(
             "a condition that may have no value goes with the rows",
             CHAINS,
             "    terms = [*between.terms, *(term",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from tidegate.algebra.dsl.checks.relation import free_name, renamed
-from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Select, with_children
+from tidegate.algebra.nodes import Imbed, Node, Project, Rename, Select
 from tidegate.algebra.ordered.over import (
     FrameAggregate,
     Neighbour,
@@ -48,8 +48,9 @@ def in_one_operator(asked: Over) -> Node | None:
     below: Node = asked.input
     steps: list[_RowWise] = []
     while isinstance(below, Imbed | Select | Project | Rename):
-        steps.insert(0, below)
+        steps.append(below)
         below = below.input
+    steps.reverse()
     if not isinstance(below, Over):
         return None
     between = _Between({name: name for name in below.schema})
@@ -63,11 +64,52 @@ def in_one_operator(asked: Over) -> Node | None:
     if not steps:
         return replace(below, columns=(*below.columns, *further))
     wanted, names = asked.schema.names, _free_names(asked, below, steps)
-    node: Node = replace(below, columns=(*below.columns, *map(with_name, further, names)))
+    above = _Above(replace(below, columns=(*below.columns, *map(with_name, further, names))), {*below.schema, *names})
     for step in steps:
-        node = Project(node, (*step.names, *names)) if isinstance(step, Project) else with_children(step, (node,))
-    node = renamed(node, zip(names, (column.name for column in asked.columns), strict=True))
-    return node if node.schema.names == wanted else Project(node, wanted)
+        above.add(step)
+    above.rename(dict(zip(names, (column.name for column in asked.columns), strict=True)))
+    return above.rows if above.rows.schema.names == wanted else Project(above.rows, wanted)
+
+
+@dataclass(slots=True)
+class _Above:
+    """What is made of the rows of an operator row by row, with all their attributes: were they left out, or put in
+    another order, at each step, a chain of calls would have a `Project` for each of them.
+    """
+
+    rows: Node
+    names: set[str]
+
+    def add(self, step: _RowWise) -> None:
+        match step:
+            case Imbed(_, name, term):
+                if name in self.names:
+                    self.rename({name: free_name(name, self.names)})
+                self.rows = Imbed(self.rows, name, term)
+                self.names.add(name)
+            case Select(_, condition):
+                self.rows = Select(self.rows, condition)
+            case Rename(_, pairs):
+                self.rename(dict(pairs))
+            case Project():
+                pass
+            case _:
+                assert_never(step)
+
+    def rename(self, new: Mapping[str, str]) -> None:
+        """New names for some attributes. Others that have one of these were left out by a step before, and get free
+        ones. What the step below renames is renamed once.
+        """
+        for name in [name for name in new.values() if name in self.names and name not in new]:
+            new = {**new, name: free_name(name, {*self.names, *new.values()})}
+        self.names = {new.get(name, name) for name in self.names}
+        before: tuple[tuple[str, str], ...] = ()
+        if isinstance(self.rows, Rename):
+            before, self.rows = self.rows.pairs, self.rows.input
+        known = {name for _, name in before}
+        pairs = [(name, new.get(then, then)) for name, then in before]
+        pairs += ((name, then) for name, then in new.items() if name not in known)
+        self.rows = renamed(self.rows, pairs)
 
 
 @dataclass(slots=True)
@@ -92,8 +134,8 @@ class _Between:
                 self.terms.append(self.of_first(condition))
                 self.conditions.append(self.terms[-1])
             case Project(_, kept):
-                self.names = {name: first for name, first in self.names.items() if name in kept}
-                self.computed = {name: term for name, term in self.computed.items() if name in kept}
+                self.names = {name: self.names[name] for name in kept if name in self.names}
+                self.computed = {name: self.computed[name] for name in kept if name in self.computed}
             case Rename(_, pairs):
                 new = dict(pairs)
                 self.names = {new.get(name, name): first for name, first in self.names.items()}
@@ -134,7 +176,7 @@ def _further(below: Over, asked: Over, between: _Between) -> Sequence[OverColumn
     further = [with_terms(column, between.of_first) for column in asked.columns]
     own, known = {*below.input.schema}, below.known
     terms = [*between.terms, *(term for column in further for term in terms_of(column))]
-    if any(not attributes_of(term) <= {*known} for term in terms):
+    if any(not attributes_of(term) <= known.keys() for term in terms):
         return None
     direct = asked.input is below
     if any(resolve(term, known).fallible for term in terms if not direct or not attributes_of(term) <= own):
@@ -154,7 +196,12 @@ def _goes_by_order(node: Over, column: OverColumn) -> bool:
 
 def _free_names(asked: Over, below: Over, steps: Sequence[_RowWise]) -> Sequence[str]:
     """Names of an operator's columns further below: their own ones, unless an attribute has it there."""
-    there = {name for node in (below, *steps) for name in node.schema}
+    there = {*below.schema}
+    for step in steps:
+        if isinstance(step, Imbed):
+            there.add(step.name)
+        elif isinstance(step, Rename):
+            there.update(name for _, name in step.pairs)
     own = [column.name for column in asked.columns]
     free: list[str] = []
     for name in own:
