@@ -413,7 +413,8 @@ def test_as_many_rows_are_kept_as_later_ones_look_at() -> None:
     assert live(over(rows=(0, 0), total=tg.sum(S.v)), rows, 19) == 0
     for until in (19, 20, 22, 24):
         # A row at t + 1 looks back at rows from t - 4 on.
-        assert live(over(range=5, total=tg.sum(S.v)), rows, until) == 2 * max(0, 19 - (until - 4) + 1)
+        for total in (tg.sum(S.v), tg.median(S.v)):
+            assert live(over(range=5, total=total), rows, until) == 2 * max(0, 19 - (until - 4) + 1)
     assert live(over(before=tg.lag(S.v, 3, within=1)), rows, 19) == 2
     assert live(over(next=tg.lead(S.v)), rows, 19) == 2
     assert live(over(next=tg.lead(S.v, within=5)), rows, 23) == 2
