@@ -95,7 +95,6 @@ class Files:
     """A directory of Parquet, CSV or JSON-lines files, or one such file; files appear whole and are never changed.
 
     Names that start with . or _ or end with ._COPYING_ are left out: of what is being written, or lies beside the data.
-    Those that start with _ and have a = are not.
     Files that were read go to the directory `archive`, or are removed where `delete` is true.
     Of the others those are taken whose own name, without folders, fits `pattern`: `*` is any text, `?` one character,
     `[abc]` one of some, `[!abc]` none of them; capital letters differ from small ones. Files in folders below are read
@@ -234,10 +233,9 @@ def _data_text(data: object) -> str:
 def is_left_out(name: str) -> bool:
     """Whether a file or folder of this name is being written (HDFS copies to such an end) or lies beside the data.
 
-    As in Spark, a name with a value in it is that of a column which begins with _.
+    A folder such as _day=1, too, which Spark reads: it may be renamed to day=1 when it is whole.
     """
-    beside = name.startswith(".") or (name.startswith("_") and "=" not in name)
-    return beside or name.endswith("._COPYING_")
+    return name.startswith((".", "_")) or name.endswith("._COPYING_")
 
 
 @checked_calls

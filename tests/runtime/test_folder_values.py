@@ -136,16 +136,6 @@ def test_a_single_file_has_no_folders_and_a_directory_not_its_own_name(tmp_path:
     assert ([row["day"].day for row in results], rejected) == ([2], [])
 
 
-@pytest.mark.parametrize("format_", FORMATS)
-def test_a_folder_may_begin_with_an_underscore(tmp_path: Path, format_: FileFormat) -> None:
-    """As the name of its column does; other such folders are left out."""
-    for folder in ("_day=2026-03-02", "_days"):
-        put(tmp_path / "in" / folder / f"a.{format_}", [{"t": 1}])
-    stream = tg.stream("S", "t bigint, _day date", progress="t")
-    results, _ = rows_of(tg.program(Out=stream), MAKE[format_](tmp_path / "in", bounded=True))
-    assert results == [{"t": 1, "_day": dt.date(2026, 3, 2)}]
-
-
 def test_a_pattern_is_none_of_folders(tmp_path: Path) -> None:
     put(tmp_path / "in" / "day=2026-03-02" / "a.csv", [{"t": 1}])
     with pytest.warns(tg.RunWarning, match="without their folders, that fit pattern='day=.*' are read"):
