@@ -99,7 +99,7 @@ class Runner:
         with _Step("commit", seconds):
             aside = _by_query(evaluation.increments.values())
             self._commit(batch, state, ingested, aside)
-        self.state = state
+            self.state = state
         with _Step("report", {}):
             rows = {name: result.counts.rows_in for name, result in ingested.items()}
             files = {} if batch.intent.offer.pushed else batch.intent.offer.files  # else not all rows are theirs

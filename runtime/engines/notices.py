@@ -33,7 +33,7 @@ from tidegate.runtime.engines.rejections import (
 )
 from tidegate.runtime.ingest.raw_rows import Raw
 from tidegate.runtime.ingest.values import MISSING
-from tidegate.runtime.state.errors import StateError
+from tidegate.runtime.state.errors import StateError, is_out_of_memory
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts, added, unreadable_files
 from tidegate.runtime.state.store.memory import MemoryStore
 
@@ -225,7 +225,9 @@ class Notices:
         checkpoint = self.setup.checkpoint
         try:
             yield from kept_rows(checkpoint.store, checkpoint.manifest, since=since)
-        except (OSError, StateError) as error:
+        except Exception as error:
+            if not (isinstance(error, OSError | StateError) or is_out_of_memory(error)):
+                raise
             _logger.warning("a notice has no example of rejected rows: %s", error)
 
     def _judge(self, name: str, report: BatchReport) -> None:

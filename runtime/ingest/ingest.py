@@ -49,6 +49,7 @@ from tidegate.runtime.plan.slices import Slice
 from tidegate.runtime.plan.steps import Buffer
 from tidegate.runtime.rows import Rows as HeldRows
 from tidegate.runtime.rows import as_frame
+from tidegate.runtime.state.errors import is_out_of_memory
 from tidegate.runtime.state.manifest import UNREADABLE, SourceCounts
 from tidegate.runtime.state.quarantine import RejectedRow, RejectedRows, error_text
 
@@ -440,11 +441,10 @@ def _read(arrival: Arrival, intake: Intake, judged: Schema) -> tuple[Raw, list[t
         if intake.stream.begins is not None:  # ends are judged by all beginnings that come with them
             return source, [(0, validate(source, judged))]
         return source, validated_pieces(source, judged)
-    except MemoryError:
-        raise
-    except (
-        pa.ArrowException
-    ) as error:  # bytes that are no values of their column's type, of a type that Arrow can not convert
+    except pa.ArrowException as error:
+        if is_out_of_memory(error):
+            raise
+        # Bytes that are no values of their column's type, of a type that Arrow can not convert.
         raise UnreadableFile(
             "TG412",
             f"{arrival.origin} cannot be read: {error}",

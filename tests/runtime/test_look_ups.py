@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tests.runtime.faults.refused import RefusesAtLine
 from tests.shards import cases
 from tests.thresholds import THRESHOLDS, small
 from tidegate.algebra.schema import Schema
@@ -424,6 +426,35 @@ def test_the_cache_counts_for_rows_what_it_counted_before() -> None:
     assert frame.estimated_size() > size
     cache.forget(())
     assert cache._bytes == 0
+
+
+def test_memory_that_is_refused_at_any_line_leaves_nothing_behind(at_once: None) -> None:
+    frame = pl.DataFrame({"k": range(1_000), "x": range(1_000)})
+    size = int(frame.estimated_size())
+
+    def use(cache: SegmentCache) -> None:
+        for name in "abc":
+            cache.remember(name, frame.clone())
+            cache.index(name, "k")
+        cache.exchange("c", frame.clone())
+        cache.forget("bc")
+
+    def lines(line: int) -> int:
+        cache = SegmentCache(MemoryStore(), 5 * size)
+        with RefusesAtLine("/segment_cache.py", line) as refuses, suppress(MemoryError):
+            use(cache)
+        for live in ("bc", ""):
+            cache.forget(live)
+            assert set(cache.rows) <= set(live)
+        assert (cache._bytes, cache.rows, cache.indexes) == (0, {}, {})
+        cache.remember("a", frame)
+        assert cache._bytes == size
+        return refuses.lines
+
+    number = lines(0)
+    assert number > 20
+    for line in range(1, number + 1):
+        lines(line)
 
 
 def test_indexes_make_room_for_rows(at_once: None) -> None:

@@ -91,7 +91,7 @@ GROUP = Group(
         bug(
             "rows of a committed batch wait once its callback failed",
             "runtime/engines/embedded/batches.py",
-            "                setup.read(reading)\n                given.read()\n        setup",
+            "                given.read()\n                setup.read(reading)\n        setup",
             "                setup.read(reading)\n        given.read()\n        setup",
         ),
         bug(

@@ -86,6 +86,18 @@ GROUP = Group(
             "",
         ),
         bug(
+            "a segment counts after its rows are held",
+            CACHE,
+            "            self._count(path, size - self._sizes.get(path, 0))\n            self.rows[path] = rows\n",
+            "            self.rows[path] = rows\n            self._count(path, size - self._sizes.get(path, 0))\n",
+        ),
+        bug(
+            "what a segment counted too much stays",
+            CACHE,
+            "        self._bytes = sum(self._sizes.values())\n",
+            "",
+        ),
+        bug(
             "an index copies the numbers of its segment",
             CACHE,
             "rows = self.rows[path] = rows.rechunk()",

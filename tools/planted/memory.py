@@ -44,6 +44,36 @@ GROUP = Group(
             "        if True:\n",
         ),
         bug(
+            "memory makes rows those of a bad file",
+            "runtime/ingest/ingest.py",
+            "        if is_out_of_memory(error):\n            raise\n",
+            "",
+        ),
+        bug(
+            "what was pushed has another digest without memory",
+            "runtime/engines/embedded/digests.py",
+            "        if is_out_of_memory(error):\n            raise\n",
+            "",
+        ),
+        bug(
+            "a look at directories does not say that memory was refused",
+            "runtime/engines/embedded/batches.py",
+            '        with memory_errors("looking for files"):\n',
+            "        if True:\n",
+        ),
+        bug(
+            "what surrounds a batch does not say that memory was refused",
+            "runtime/engines/embedded/batches.py",
+            '            with memory_errors("a batch was run"):\n',
+            "            if True:\n",
+        ),
+        bug(
+            "a notice without memory fails a batch",
+            "runtime/engines/notices.py",
+            " or is_out_of_memory(error)):",
+            "):",
+        ),
+        bug(
             "opening does not say that memory was refused",
             "runtime/state/checkpoint.py",
             '            with memory_errors(f"opening {store.where}"):\n',

@@ -19,6 +19,7 @@ from tidegate.runtime.engines.notices import Notices
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.engines.setup import Setup, UnreadFiles
 from tidegate.runtime.inspect.live_display import LiveDisplay
+from tidegate.runtime.state.errors import memory_errors
 from tidegate.runtime.state.inputs.positions import Offer
 from tidegate.runtime.state.manifest import Engine
 from tidegate.version import VERSION
@@ -78,18 +79,21 @@ class SessionBatches:
 
     def unread(self) -> UnreadFiles:
         self.check_open()
-        return self.polling.unread()
+        with memory_errors("looking for files"):
+            return self.polling.unread()
 
     def step(self, fresh: UnreadFiles, *, ahead: bool) -> BatchReport:
         """One batch over files that were not read yet; with `ahead` another follows, its files are read meanwhile."""
         self.is_running = True
         try:
-            report = self._committed(fresh, ahead)
+            with memory_errors("a batch was run"):
+                report = self._committed(fresh, ahead)
         finally:
             self.is_running = False
         if self.options.on_batch is not None:
             self.options.on_batch(report)
-        self.notices.after(report, self.runner.state.counts)
+        with memory_errors("a batch was looked at"):
+            self.notices.after(report, self.runner.state.counts)
         return report
 
     def _committed(self, fresh: UnreadFiles, ahead: bool) -> BatchReport:
@@ -111,8 +115,8 @@ class SessionBatches:
         finally:
             # A batch that fails after its commit, as where a callback does, has what was given all the same.
             if (last := setup.checkpoint.manifest) is not None and last.seq == batch.seq:
-                setup.read(reading)
                 given.read()
+                setup.read(reading)
         setup.compactions.after(report)
         return report
 

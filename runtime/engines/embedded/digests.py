@@ -19,6 +19,7 @@ import pyarrow as pa
 from tidegate.runtime.arrow_arrays import array_of_values
 from tidegate.runtime.ingest.ingest import Arrival
 from tidegate.runtime.ingest.raw_rows import CheckedColumn
+from tidegate.runtime.state.errors import is_out_of_memory
 
 #: Words of 32 bits that make one sum. The weights are of 64 bits: no change of a single word is lost, and those of two
 #: seldom cancel each other, even of their highest bits alone.
@@ -54,10 +55,10 @@ def digest_of(pushed: Mapping[str, Sequence[Arrival]], noted: Mapping[str, str])
                 digest.update(repr((stream, list(arrival.rows.columns), arrival.rows.count)).encode())
                 for column in arrival.rows.columns.values():
                     _add(digest, column)
-    except MemoryError:  # Arrow's is one of its exceptions too
-        raise
-    except (ValueError, TypeError, RecursionError, pa.ArrowException):  # values that can not be said: like no others
-        return uuid.uuid4().hex
+    except (ValueError, TypeError, RecursionError, pa.ArrowException) as error:
+        if is_out_of_memory(error):
+            raise
+        return uuid.uuid4().hex  # values that can not be said: like no others
     return digest.hexdigest()
 
 

@@ -26,7 +26,11 @@ from tests.shards import cases
 from tidegate.runtime.batch.garbage import Garbage
 from tidegate.runtime.batch.increments import Evaluation
 from tidegate.runtime.batch.loop import Runner
+from tidegate.runtime.engines.compactions import Compactions
+from tidegate.runtime.engines.embedded import digests
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
+from tidegate.runtime.engines.setup import Setup
+from tidegate.runtime.ingest import ingest, quarantine
 from tidegate.runtime.state.checkpoint import Checkpoint, inspect
 from tidegate.runtime.state.errors import DATA, MEMORY, STORAGE, StateError, is_out_of_memory, storage_errors
 from tidegate.runtime.state.segments import read_segments, write_segment
@@ -157,10 +161,10 @@ def test_a_batch_that_is_committed_is_not_given_again(monkeypatch: pytest.Monkey
         session.advance("E", 2)
         with monkeypatch.context() as patched:
             patched.setattr(Runner, "_report", refused)
-            with pytest.raises(StateError, match="TG510"):
+            with pytest.raises(StateError, match="TG510 out of memory while a batch was in its step 'report'"):
                 session.step()
         session.step()
-        assert session.counts["E"].accepted == len(session.results("Out")) == 2
+        assert session.counts["E"].rows_in == session.counts["E"].accepted == len(session.results("Out")) == 2
 
 
 @pytest.mark.parametrize("kind", sorted(REFUSALS))
@@ -181,6 +185,55 @@ def test_results_that_do_not_fit_say_so(tmp_path: Path, monkeypatch: pytest.Monk
             with pytest.raises(StateError, match="TG510 out of memory while reading results of Out"):
                 session.table("Out")
         assert len(session.table("Out")) == 99_999
+
+
+@pytest.mark.parametrize("kind", sorted(REFUSALS))
+def test_rows_that_cannot_be_judged_are_of_no_bad_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Nor are they set aside."""
+
+    def refused(*_: object) -> None:
+        error = REFUSALS[kind]()
+        raise error
+
+    (tmp_path / "a.csv").write_text("t\n1\n")
+    source = tg.csv(tmp_path, bounded=True, on_bad_file="quarantine")
+    with tg.program(Out=tg.stream("E", "t bigint", progress="t")).session(sources={"E": source}) as session:
+        with monkeypatch.context() as during:
+            during.setattr(ingest, "validated_pieces", refused)
+            with pytest.raises(StateError, match="TG510"):
+                session.step()
+        session.step()
+        assert (session.results("Out"), session.quarantine_rows()) == ([{"t": 1}], [])
+
+
+@pytest.mark.parametrize("kind", sorted(REFUSALS))
+def test_what_surrounds_a_batch_says_it_too(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """A look at directories, the digest of what was pushed, and notices, of which only an example is missing."""
+
+    def refused(*_: object, **__: object) -> None:
+        error = REFUSALS[kind]()
+        raise error
+
+    e = tg.stream("E", "t bigint", progress="t")
+    f = tg.stream("F", "t bigint", progress="t")
+    program = tg.program(Out=e, Other=f)
+    with program.session() as session:
+        session.push("E", [(1,), (None,)])
+        session.finish("E")
+        for owner, name in ((Setup, "unread"), (digests, "_add"), (Compactions, "after")):
+            with monkeypatch.context() as during:
+                during.setattr(owner, name, refused)
+                with pytest.raises(StateError, match="TG510"):
+                    session.step()
+        assert [row["t"] for row in session.results("Out")] == [1]
+        with monkeypatch.context() as during:
+            during.setattr(quarantine, "kept_rows", refused)
+            session.push("F", [(None,)])
+            with pytest.warns(tg.RunWarning, match="TG430"):
+                session.step()
+        assert session.counts["F"].rejected == {"null": 1}
 
 
 @pytest.mark.parametrize("format_", ["parquet", "csv", "json"])

@@ -45,10 +45,13 @@ FILES: Final = {
     "operators": "/runtime/ordered/",
     "evaluation": "/runtime/eval/",
     "steps": "/runtime/engines/embedded/steps/",
+    "ingest": "/runtime/ingest/",
     "operators of users": "/tests/operators.py",
     "tasks": "/runtime/engines/spark/eval/",
     "workers": "/runtime/engines/spark/workers.py",
 }
+#: What each program has, however it is evaluated.
+EVALUATING: Final = ("evaluation", "steps", "ingest")
 #: Programs with operators that gather rows in order of time.
 ORDERED: Final = (
     "event runs",
@@ -168,8 +171,11 @@ def test_any_line_of_an_operator(name: str, shard: int) -> None:
 @pytest.mark.parametrize(
     ("name", "files", "shard"),
     cases(
-        [(name, files, shard) for name in sorted(MAKERS) for files in ("evaluation", "steps") for shard in range(2)],
-        lambda name, files, shard: (name, files, shard) in {("left join", "evaluation", 0), ("recursion", "steps", 0)},
+        [(name, files, shard) for name in sorted(MAKERS) for files in EVALUATING for shard in range(2)],
+        lambda name, files, shard: (
+            (name, files, shard)
+            in {("left join", "evaluation", 0), ("recursion", "steps", 0), ("tumbling", "ingest", 0)}
+        ),
     ),
 )
 def test_any_line_of_an_evaluation(name: str, files: str, shard: int) -> None:

@@ -22,6 +22,8 @@ LOOKS: Final = 2
 class SegmentCache:
     """The rows of segments by their paths, and their indexes by key and instant, at most `most_bytes` of them together.
     Indexes make room for rows. What does not fit is read again.
+
+    What is interrupted, as where memory is refused, may make a segment count too much or too little until it is let go.
     """
 
     store: Store
@@ -44,8 +46,8 @@ class SegmentCache:
         size = size_of(rows)
         self._make_room(size)
         if self._bytes + size <= self.most_bytes:
+            self._count(path, size - self._sizes.get(path, 0))
             self.rows[path] = rows
-            self._count(path, size)
 
     def exchange(self, path: str, rows: Rows) -> None:
         """Holds the rows of a segment in another form, if they are held at all."""
@@ -71,15 +73,16 @@ class SegmentCache:
 
     def forget(self, live: Collection[str]) -> None:
         """Only segments with these paths are still needed."""
-        self.let_go([path for path in self.rows if path not in live])
+        self.let_go([path for path in self._sizes if path not in live])
+        self._bytes = sum(self._sizes.values())
 
     def let_go(self, paths: Collection[str]) -> None:
         """Holds the rows of these segments no longer."""
-        for path in [path for path in paths if path in self.rows]:
-            del self.rows[path]
+        for path in paths:
+            self.rows.pop(path, None)
             self.indexes.pop(path, None)
             self._looks.pop(path, None)
-            self._bytes -= self._sizes.pop(path)
+            self._bytes -= self._sizes.pop(path, 0)
 
     def _make_room(self, size: int) -> None:
         """Lets indexes go, those made first, if rows of this size then fit: what is not held has to be read again."""
