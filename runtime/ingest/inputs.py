@@ -309,11 +309,10 @@ def _other_reader(path: str, format_: FileFormat) -> str:
 
 def _with_folders(table: pa.Table, folders: Mapping[str, str | None]) -> tuple[pa.Table, frozenset[str]]:
     """A table with the values of folders in the columns that it lacks, and these columns."""
-    lacking = frozenset(folders) - {*table.column_names}
-    for name in folders:
-        if name in lacking:
-            table = table.append_column(name, pa.repeat(pa.scalar(folders[name], pa.large_string()), table.num_rows))
-    return table, lacking
+    lacking = {name: value for name, value in folders.items() if name not in table.column_names}
+    for name, value in lacking.items():
+        table = table.append_column(name, pa.repeat(pa.scalar(value, pa.large_string()), table.num_rows))
+    return table, frozenset(lacking)
 
 
 def _read_csv(path: str, wanted: Sequence[str], folders: Mapping[str, str | None]) -> FileRows:

@@ -48,10 +48,12 @@ _REFUSED: Final = re.compile(
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory was refused. Errors of Tidegate say by their code what they are."""
+    """Whether an error says that memory was refused. Errors of Tidegate say by their code what they are, and a warning
+    that is raised as an error may show a user's row that speaks of memory.
+    """
     if isinstance(error, MemoryError):
         return True
-    if isinstance(error, TidegateError):
+    if isinstance(error, TidegateError | Warning):
         return False
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno == errno.ENOMEM

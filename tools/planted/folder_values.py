@@ -19,8 +19,8 @@ GROUP = Group(
         bug(
             "a folder counts before the column of a file",
             GIVEN,
-            "    lacking = frozenset(folders) - {*table.column_names}\n",
-            "    lacking = frozenset(folders)\n    table = table.select([n for n in table.column_names if n not in folders])\n",
+            "    lacking = {name: value for name, value in folders.items() if name not in table.column_names}\n",
+            "    lacking, table = folders, table.select([name for name in table.column_names if name not in folders])\n",
         ),
         bug(
             "a folder fills the lines of JSON that lack a key",

@@ -24,6 +24,9 @@ GROUP = Group(
             "if False:",
         ),
         bug("memory is said as a failing disk", ERRORS, "        if is_out_of_memory(error) or not", "        if not"),
+        bug(
+            "a warning that shows a row about memory is of memory", ERRORS, "TidegateError | Warning)", "TidegateError)"
+        ),
         bug("what Arrow says of memory is not known", ERRORS, 'r"bad_alloc|', 'r"'),
         bug(
             "a step does not say that memory was refused",

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -46,6 +47,16 @@ def test_every_way_to_say_it(kind: str) -> None:
     assert not is_out_of_memory(StateError(DATA, "out of memory, says a name"))
     assert not is_out_of_memory(OSError(errno.EIO, "out of memory"))
     assert not is_out_of_memory(ValueError("damaged"))
+
+
+def test_a_warning_that_shows_a_row_about_memory_is_none_of_memory() -> None:
+    """Where warnings are errors."""
+    logs = tg.stream("Logs", "text string, t bigint", progress="t")
+    with tg.program(Out=logs).session() as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session.push("Logs", [("out of memory", None)])
+        with pytest.raises(tg.RunWarning, match=r"TG430(?s:.*)out of memory"):
+            session.step()
 
 
 def test_the_system_refuses_memory_and_nothing_else() -> None:
