@@ -1254,8 +1254,8 @@ def _option(value: object, type_: DataType) -> Expression:
 def build(op: str, *operands: object, shift: bool = False, like: DataType | None = None) -> Expression:
     """`op(operands)`, types checked; constants take the type `like`, else what the first real expression asks for."""
     with Here() as site:
+        in_days = like is None and any(isinstance(one, Expression) and is_days_apart(one) for one in operands)
         like = like or next((operand.type for operand in operands if isinstance(operand, Expression)), None)
-        in_days = any(isinstance(operand, Expression) and is_days_apart(operand) for operand in operands)
         parts = [
             to_expression(operand, DURATION if in_days and isinstance(operand, str) else like, shift=shift)
             for operand in operands

@@ -130,7 +130,7 @@ def up_to_each(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> F
 
 def latest_of_each(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> Form | None:
     """Each row with the instant at which the next one of its key comes, in the place of the last one of each key."""
-    keys = _keys_of_one_row(core, above, instants, Function.LAST, Function.MAX)
+    keys, known = _keys_of_one_row(core, above, instants, Function.LAST, Function.MAX)
     if not keys or UNTIL in core.schema:
         return None
     options = f"{by_option(keys, core)}{order_option(instants[0], core)}".removeprefix(", ")
@@ -140,41 +140,45 @@ def latest_of_each(core: Node, above: Sequence[Unary], instants: Sequence[str]) 
     by = names[0] if len(names) == 1 else f"[{', '.join(names)}]"
     return Form(
         versions_node(core, keys, instants[0], None),
-        f"for the latest of each, take the instant at which the next one comes: versions({options}); or look it up at "
-        f"each row of another stream: asof_join({relation}, by={by})",
+        f"for the latest of each{known}, take the instant at which the next one comes: versions({options}); or look it "
+        f"up at each row of another stream: asof_join({relation}, by={by})",
     )
 
 
 def first_of_each(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> Form | None:
     """The first row of each key, in the place of a group that no window ends."""
-    keys = _keys_of_one_row(core, above, instants, Function.FIRST, Function.MIN)
+    keys, known = _keys_of_one_row(core, above, instants, Function.FIRST, Function.MIN)
     if not keys:
         return None
     listed = ", ".join(_quoted(key, core) for key in keys)
     return Form(
         without_repeats(core, keys, instants[0], None, None),
-        f"take the first row of each: distinct_on({listed}{order_option(instants[0], core)})",
+        f"take the first row of each{known}: distinct_on({listed}{order_option(instants[0], core)})",
     )
 
 
 def _keys_of_one_row(
     core: Node, above: Sequence[Unary], instants: Sequence[str], by_time: Function, extreme: Function
-) -> tuple[str, ...]:
+) -> tuple[tuple[str, ...], str]:
     """The keys of a group that asks for values of one row of each alone, the first or the last; empty of others, and
-    where a value may be NULL, as with `filter=`: the first value that is not NULL may be of a later row, or of none.
+    of values with a `filter=`: the first one may be of a later row, or of none. So it is where a value is NULL: the
+    text says which must not be.
     """
     group = _lowest_group(above)
     if group is None or len(instants) != 1 or any(isinstance(operator, Rename) for operator in _below(above, group)):
-        return ()
+        return (), ""
     time, computed = Attr(instants[0]), {o.name for o in unary_operators(core) if isinstance(o, Imbed)}
     asks = [
         (one.function is by_time and one.by == time) or (one.function is extreme and one.argument == time)
         for one in group.aggregates
     ]
-    values = [resolve(one.argument, group.input.schema) for one in group.aggregates if one.argument is not None]
-    if any(value.nullable for value in values) or computed & {*group.keys}:
-        return ()
-    return group.keys if asks and all(asks) else ()
+    values = dict.fromkeys(one.argument for one in group.aggregates if one.argument is not None)
+    unsure = [value for value in values if resolve(value, group.input.schema).nullable]
+    names = [value.name for value in unsure if isinstance(value, Attr) and value.name in core.schema]
+    if not asks or not all(asks) or computed & {*group.keys} or len(names) < len(unsure):
+        return (), ""
+    known = " and ".join(written_name(name, core) for name in names)
+    return group.keys, f", if {known} {'is' if len(names) == 1 else 'are'} never NULL" if names else ""
 
 
 def once(core: Node, above: Sequence[Unary], instants: Sequence[str]) -> Form | None:

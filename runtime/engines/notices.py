@@ -225,7 +225,7 @@ class Notices:
         checkpoint = self.setup.checkpoint
         try:
             yield from kept_rows(checkpoint.store, checkpoint.manifest, since=since)
-        except Exception as error:
+        except BaseException as error:  # Polars' panics are no `Exception`
             if not (isinstance(error, OSError | StateError) or is_out_of_memory(error)):
                 raise
             _logger.warning("a notice has no example of rejected rows: %s", error)

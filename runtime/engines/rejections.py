@@ -16,6 +16,7 @@ from tidegate.algebra.terms import conjuncts
 from tidegate.algebra.types import MAX_DECIMAL_PRECISION, Kind
 from tidegate.analysis.zones.sites import site_of_failure
 from tidegate.runtime.connectors.folder_values import folder_values
+from tidegate.runtime.connectors.sources import is_left_out
 from tidegate.runtime.ingest.ingest import COLUMNS
 from tidegate.runtime.ingest.values import MISSING, NO_OBJECT, UNPARSEABLE
 from tidegate.runtime.state.manifest import UNREADABLE
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tidegate.algebra.program import ProgramDef
-    from tidegate.algebra.schema import StreamDef
+    from tidegate.algebra.schema import Attribute, StreamDef
     from tidegate.runtime.state.manifest import SourceCounts
 
 #: Characters of a rejected row that are shown.
@@ -182,17 +183,26 @@ def _mend(stream: StreamDef, reason: str, row: Mapping[str, Any] | None) -> str:
                 f"{stream.name} progresses on {attribute}, so each row needs one: correct the rows, or leave them out"
             )
         return f"{attribute} is declared `not null`: leave that out of the schema, or correct the rows"
-    if reason == MISSING and (folder := _folder_of(row, attribute)):
+    if reason == MISSING and (folder := _folder_of(row, stream.schema[attribute])):
         return f"a folder has the value, {folder!r}: give the source the directory above it, and it reads all its files"
     if hint is _TYPES:
         return (_LARGER if reason == "out of range" else _TEXTS).get(stream.schema[attribute].type.kind, hint)
     return hint
 
 
-def _folder_of(row: Mapping[str, Any] | None, attribute: str) -> str:
-    """The folder `column=value` of a column that a row's file lacks; its directory is that folder or lies below it."""
-    folders = [] if row is None else row["origin"].split(os.sep)[:-1]
-    return next((folder for folder in reversed(folders) if attribute in folder_values(f"/{folder}/", "/")), "")
+def _folder_of(row: Mapping[str, Any] | None, attribute: Attribute) -> str:
+    """The folder `column=value` of a column that a row's file lacks, if a source of the directory above it would have
+    the value: the directory that was given is that folder or lies below it.
+    """
+    path = "" if row is None else os.path.dirname(row["origin"])
+    while above := path.rpartition(os.sep)[0]:
+        values = folder_values(os.path.join(path, ""), above)
+        if attribute.name in values:
+            is_held = attribute.nullable or values[attribute.name] is not None
+            folder = os.path.basename(path)
+            return folder if is_held and not is_left_out(folder) and not os.path.islink(path) else ""
+        path = above
+    return ""
 
 
 def _is_apart_otherwise(row: Mapping[str, Any]) -> bool:

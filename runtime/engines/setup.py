@@ -43,7 +43,7 @@ from tidegate.runtime.plan.shared_parts import Demand
 from tidegate.runtime.plan.steps import Plan
 from tidegate.runtime.state.checkpoint import Checkpoint, UnreadOffer
 from tidegate.runtime.state.codec import plain
-from tidegate.runtime.state.errors import storage_errors
+from tidegate.runtime.state.errors import memory_errors, storage_errors
 from tidegate.runtime.state.inputs.positions import ChangedFile, Offer, SourceFile, no_text
 from tidegate.runtime.state.inputs.put_away import PuttingAway
 from tidegate.runtime.state.manifest import StagedOutput
@@ -139,8 +139,9 @@ class Setup:
         Those that a batch may read are as they are now; with `everything`, it may read all of them.
         """
         unread = {}
-        for name, directory in self.directories.items():
-            unread[name] = directory.look(None if everything else directory.files.per_batch)
+        with memory_errors("looking for files"):
+            for name, directory in self.directories.items():
+                unread[name] = directory.look(None if everything else directory.files.per_batch)
         for name, directory in self.directories.items():
             # The look asked for the last of them; those before may be mended since.
             self._check_unchanged(name, reversed(directory.changed.values()))

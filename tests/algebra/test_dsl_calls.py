@@ -714,3 +714,6 @@ def test_what_takes_texts_reads_none_as_a_date_beside_other_values(asked: Callab
         asked(rows.x)
     text = rows.x.cast("bigint").cast("string") if type_ == "duration" else rows.x.cast("string")
     assert asked(text) is not None
+    if type_ == "date":  # how many days they are apart
+        with pytest.raises(tg.QueryError, match=r"TG102 (?s:.*)takes (?s:.*)string(?s:.*)bigint"):
+            asked(rows.x - rows.x)

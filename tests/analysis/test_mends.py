@@ -21,7 +21,7 @@ from tidegate.algebra.program import ProgramDef
 from tidegate.analysis.pipeline import analyse
 from tidegate.analysis.validity.mends import Mends
 
-ORDER = "id bigint not null, customer string, time timestamp, amount double not null, discount double"
+ORDER = "id bigint not null, customer string, time timestamp, amount double not null, discount double, note string"
 orders = tg.stream("Orders", ORDER, progress="time")
 payments = tg.stream("Payments", "id bigint, time timestamp", progress="time")
 refunds = tg.stream("Refunds", "id bigint, time timestamp", progress="time")
@@ -159,10 +159,30 @@ CASES = [
         )
         for name, one in (
             ("the first value of some orders", tg.first(o.amount, by=o.time, filter=o.amount > 9)),
-            ("the first value that is not NULL", tg.first(o.discount, by=o.time)),
+            ("the first value of some kind", tg.first(o.discount + 1, by=o.time)),
             ("the last value of some orders", tg.last(o.amount, by=o.time, filter=o.amount > 9)),
-            ("the last value that is not NULL", tg.arg_max(o.discount, o.time)),
         )
+    ),
+    Case(
+        "the latest order of each customer, of which values may be NULL",
+        lambda: o.group_by(o.customer).agg(last=tg.arg_max(o.discount, o.time), at=tg.max(o.time)),
+        "TG202",
+        "for the latest of each, if o.discount is never NULL, take the instant at which the next one comes: "
+        'versions(by=o.customer); or look it up at each row of another stream: asof_join(o, by="customer"); '
+        'or group by a window as well: group_by(o.customer, window=tg.tumbling(o.time, "1h")); '
+        "or for what there is up to each row, take over(by=o.customer, last=..., at=...)",
+        lambda: o.versions(by=o.customer),
+    ),
+    Case(
+        "the first order of each customer, of which values may be NULL",
+        lambda: o.group_by(o.customer).agg(
+            first=tg.first(o.discount, by=o.time), said=tg.first(o.note, by=o.time), at=tg.min(o.time)
+        ),
+        "TG202",
+        "take the first row of each, if o.discount and o.note are never NULL: distinct_on(o.customer); "
+        'or group by a window as well: group_by(o.customer, window=tg.tumbling(o.time, "1h")); '
+        "or for what there is up to each row, take over(by=o.customer, first=..., said=..., at=...)",
+        lambda: o.distinct_on(o.customer),
     ),
     Case(
         "the latest payment of each order, of two instants and two keys",

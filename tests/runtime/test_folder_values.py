@@ -136,6 +136,22 @@ def test_a_single_file_has_no_folders_and_a_directory_not_its_own_name(tmp_path:
     assert ([row["day"].day for row in results], rejected) == ([2], [])
 
 
+@pytest.mark.parametrize("folder", ["_day=2026-03-02", "link", f"day={NULL}"])
+def test_no_directory_is_proposed_that_has_no_value(tmp_path: Path, folder: str) -> None:
+    """Its folder is left out, is a link, or says that there is none."""
+    stream = tg.stream("S", "t bigint, day date not null, _day date", progress="t")
+    given = tmp_path / folder
+    if folder == "link":
+        put(tmp_path / "elsewhere" / "a.csv", [{"t": 1, "_day": "2026-03-02"}])
+        given = tmp_path / "day=2026-03-02"
+        given.symlink_to(tmp_path / "elsewhere")
+    else:
+        put(given / "a.csv", [{"t": 1} | ({"day": "2026-03-02"} if folder.startswith("_") else {"_day": None})])
+    with pytest.raises(tg.QueryError, match=r"TG430(?s:.*)missing column") as refused:
+        tg.program(Out=stream).run({"S": tg.csv(given)})
+    assert "directory above it" not in str(refused.value)
+
+
 def test_a_pattern_is_none_of_folders(tmp_path: Path) -> None:
     put(tmp_path / "in" / "day=2026-03-02" / "a.csv", [{"t": 1}])
     with pytest.warns(tg.RunWarning, match="without their folders, that fit pattern='day=.*' are read"):

@@ -67,6 +67,18 @@ GROUP = Group(
             " and not is_row_without:",
             ":",
         ),
+        bug(
+            "a directory is proposed whose folder is left out",
+            "runtime/engines/rejections.py",
+            "is_held and not is_left_out(folder) and not os.path.islink(path)",
+            "is_held and not os.path.islink(path)",
+        ),
+        bug(
+            "a directory is proposed whose folder is a link",
+            "runtime/engines/rejections.py",
+            " and not os.path.islink(path) else",
+            " else",
+        ),
         bug("tables have no folders", GIVEN, "stream.schema, data.top)", "stream.schema)"),
     ),
 )

@@ -55,12 +55,12 @@ GROUP = Group(
         bug(
             "what was pushed has another digest without memory",
             "runtime/engines/embedded/digests.py",
-            "        if is_out_of_memory(error):\n            raise\n",
+            "        if isinstance(error, pa.ArrowException) and is_out_of_memory(error):\n            raise\n",
             "",
         ),
         bug(
             "a look at directories does not say that memory was refused",
-            "runtime/engines/embedded/batches.py",
+            "runtime/engines/setup.py",
             '        with memory_errors("looking for files"):\n',
             "        if True:\n",
         ),

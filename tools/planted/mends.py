@@ -132,14 +132,14 @@ GROUP = Group(
         bug(
             "versions are proposed where something else is asked for, too",
             FORMS,
-            "return group.keys if asks and all(asks) else ()",
-            "return group.keys if any(asks) else ()",
+            "if not asks or not all(asks) or",
+            "if not any(asks) or",
         ),
         bug(
             "the first row has the first value that is not NULL",
             FORMS,
-            "if any(value.nullable for value in values) or computed & {*group.keys}:",
-            "if computed & {*group.keys}:",
+            " or len(names) < len(unsure):",
+            ":",
         ),
         bug(
             "versions are proposed whatever the last one is by",

@@ -79,15 +79,15 @@ class SessionBatches:
 
     def unread(self) -> UnreadFiles:
         self.check_open()
-        with memory_errors("looking for files"):
-            return self.polling.unread()
+        return self.polling.unread()
 
     def step(self, fresh: UnreadFiles, *, ahead: bool) -> BatchReport:
         """One batch over files that were not read yet; with `ahead` another follows, its files are read meanwhile."""
         self.is_running = True
         try:
+            clock = read_clock(self.options.clock)
             with memory_errors("a batch was run"):
-                report = self._committed(fresh, ahead)
+                report = self._committed(fresh, clock, ahead)
         finally:
             self.is_running = False
         if self.options.on_batch is not None:
@@ -96,11 +96,11 @@ class SessionBatches:
             self.notices.after(report, self.runner.state.counts)
         return report
 
-    def _committed(self, fresh: UnreadFiles, ahead: bool) -> BatchReport:
+    def _committed(self, fresh: UnreadFiles, clock: int, ahead: bool) -> BatchReport:
         setup, given = self.setup, self.given
         files = self.polling.for_one_batch(fresh, setup.checkpoint.next_seq)
         offer = Offer(files=files, pushed=given.digest())
-        batch = setup.checkpoint.begin(read_clock(self.options.clock), offer, engine=_ENGINE)
+        batch = setup.checkpoint.begin(clock, offer, engine=_ENGINE)
         reading = batch.intent.offer.files
         arrivals = given.arrivals() | self.polling.arrivals(reading, given.pushed)
         beside = self.options.threads > 1 and self.polling.tuner.lets_go_ahead

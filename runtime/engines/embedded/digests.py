@@ -56,7 +56,7 @@ def digest_of(pushed: Mapping[str, Sequence[Arrival]], noted: Mapping[str, str])
                 for column in arrival.rows.columns.values():
                     _add(digest, column)
     except (ValueError, TypeError, RecursionError, pa.ArrowException) as error:
-        if is_out_of_memory(error):
+        if isinstance(error, pa.ArrowException) and is_out_of_memory(error):
             raise
         return uuid.uuid4().hex  # values that can not be said: like no others
     return digest.hexdigest()

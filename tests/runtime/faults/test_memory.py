@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import itertools
 import os
@@ -27,10 +28,10 @@ from tests.shards import cases
 from tidegate.runtime.batch.garbage import Garbage
 from tidegate.runtime.batch.increments import Evaluation
 from tidegate.runtime.batch.loop import Runner
+from tidegate.runtime.connectors.directory import Directory
 from tidegate.runtime.engines.compactions import Compactions
 from tidegate.runtime.engines.embedded import digests
 from tidegate.runtime.engines.embedded.executor import EmbeddedExecutor
-from tidegate.runtime.engines.setup import Setup
 from tidegate.runtime.ingest import ingest, quarantine
 from tidegate.runtime.state.checkpoint import Checkpoint, inspect
 from tidegate.runtime.state.errors import DATA, MEMORY, STORAGE, StateError, is_out_of_memory, storage_errors
@@ -219,8 +220,24 @@ def test_rows_that_cannot_be_judged_are_of_no_bad_file(
         assert (session.results("Out"), session.quarantine_rows()) == ([{"t": 1}], [])
 
 
+def test_what_a_user_says_of_memory_stays_what_it_is() -> None:
+    def clock() -> dt.datetime:
+        raise RuntimeError("out of memory of the clock")
+
+    class Text:
+        def __repr__(self) -> str:
+            raise ValueError("out of memory of this object")
+
+    events = tg.program(Out=tg.stream("E", "t bigint, x string", progress="t"))
+    with events.session(clock=clock) as session, pytest.raises(RuntimeError, match="of the clock"):
+        session.step()
+    with events.session() as session:
+        session.push("E", [(1, Text())])
+        assert session.step().counts["E"].rejected == {"wrong type": 1}
+
+
 @pytest.mark.parametrize("kind", sorted(REFUSALS))
-def test_what_surrounds_a_batch_says_it_too(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_what_surrounds_a_batch_says_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """A look at directories, the digest of what was pushed, and notices, of which only an example is missing."""
 
     def refused(*_: object, **__: object) -> None:
@@ -229,15 +246,16 @@ def test_what_surrounds_a_batch_says_it_too(monkeypatch: pytest.MonkeyPatch, kin
 
     e = tg.stream("E", "t bigint", progress="t")
     f = tg.stream("F", "t bigint", progress="t")
-    program = tg.program(Out=e, Other=f)
-    with program.session() as session:
+    program = tg.program(Out=e, Other=f, Files=tg.stream("G", "t bigint", progress="t"))
+    with program.session(sources={"G": tg.csv(tmp_path, bounded=True)}) as session:
         session.push("E", [(1,), (None,)])
         session.finish("E")
-        for owner, name in ((Setup, "unread"), (digests, "_add"), (Compactions, "after")):
+        for owner, name in ((Directory, "look"), (digests, "_add"), (Compactions, "after")):
             with monkeypatch.context() as during:
                 during.setattr(owner, name, refused)
-                with pytest.raises(StateError, match="TG510"):
-                    session.step()
+                for run in (session.process, session.step) if owner is Directory else (session.step,):
+                    with pytest.raises(StateError, match="TG510"):
+                        run()
         assert [row["t"] for row in session.results("Out")] == [1]
         with monkeypatch.context() as during:
             during.setattr(quarantine, "kept_rows", refused)
