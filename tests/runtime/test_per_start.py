@@ -74,15 +74,18 @@ def rows_of(values: str, *, key: str = "a", begin: int = 0) -> list[Event]:
 
 
 def limited(rng: random.Random, draw: Callable[[random.Random], Searched]) -> Searched:
-    """A pattern of which every match is wanted, so many of each row; mostly one with several."""
+    """A pattern of which every match is wanted, so many of each row; of ten in which no row begins more, nine are not
+    taken.
+    """
     while True:
         case = draw(rng)
         if not isinstance(case.node.selection, EveryMatch) or is_nested(case.node.pattern):
             continue
-        if rng.random() < 0.2 or len(case.meant) > 1:
-            node = replace(case.node, per_start=rng.choice((1, 1, 2, 3, 5)))
-            longer = not absent_in(node.pattern) and rng.random() < 0.5
-            return Searched(with_an_end(node) if longer else node, case.rows)
+        node = replace(case.node, per_start=rng.choice((1, 1, 2, 3, 5)))
+        longer = not absent_in(node.pattern) and rng.random() < 0.5
+        case = Searched(with_an_end(node) if longer else node, case.rows)
+        if rng.random() < 0.1 or isinstance(meant(case), str):
+            return case
 
 
 def with_an_end(node: Sequences) -> Sequences:
