@@ -92,6 +92,12 @@ def test_targets_and_verdicts_of_the_page_are_those_of_its_figures() -> None:
                 assert declared(name, value).verdict == cells[2].strip() or cells[0] == f"{_limit(name):.2f}"
 
 
+def test_the_page_says_which_batches_are_left_out_of_the_longest() -> None:
+    left_out = f"{stalls.WARM} of a state that only grows, {stalls.FILLED} of the {stalls.PASSED} of windows, "
+    left_out += f"and {stalls.FILLED} of the {stalls.MERGING} with results or rejected"
+    assert left_out in " ".join(PAGE.read_text().split())
+
+
 def _limit(name: str) -> float:
     """A value that is rounded to its limit may be on either side."""
     target = DECLARED[name]
