@@ -187,8 +187,9 @@ class Program:
         Inputs are rows, frames, or sources such as `tg.parquet("a directory")`. Situations that are open at the end are
         not reported, unless `close_at`, an instant after all events and all declared progress, says when they are over.
         `threads` take in the files of a directory side by side, and with two or more those of the next batch while one
-        is evaluated. `progress` shows batches while they run; None: on a
-        terminal and in a notebook. The others are those of `session`.
+        is evaluated. `on_error` says what happens to results without a value, as in `session`; `tg.source` and
+        `tg.parquet` have an `on_error` of their own, for rows that are judged as they come. `progress` shows batches
+        while they run; None: on a terminal and in a notebook. The others are those of `session`.
 
         `QueryError` TG402 for an input that the program does not have, TG407 for a stream without rows, TG430 where an
         input has rows and all of them are rejected.
@@ -246,6 +247,12 @@ class Program:
         "500ms"; or the choices of a run before, {report.seq: report.choices}. Up to `cache_bytes` of the state are held
         in memory too, where a batch looks up what it needs; None: a quarter of the memory there is. Results depend on
         none of these five.
+
+        `on_error`, for all results or by their names, is about terms over several rows: of a pair in a join, of a
+        group. "quarantine": a row for which one has no value leaves its query, a sum of integers that does not fit is
+        NULL, and `BatchReport.set_aside` counts both. "fail": the batch fails and changes nothing. Terms over one row
+        of a source are judged before anything of the row is stored: the `on_error` of the source says whether it is
+        rejected as `unevaluable` or fails the batch.
 
         `QueryError` TG402 for names that the program does not have, TG408 for a directory of results without a
         checkpoint. `StateError` TG501 for the checkpoint of another program, TG503 while another run has it.
@@ -372,8 +379,9 @@ class Program:
         key to shard by and at most `shard_bytes` a task by shards, whichever is measured to be sooner; every other is
         as DataFrames. 0 switches either off.
         `advance` and `close_at` are what `RunningQuery.advance` and `RunningQuery.close_open` say, before the first
-        batch. `progress` shows batches while one waits for the query; None: on a terminal and in a notebook. The others
-        are those of `session`.
+        batch. `on_error` says what happens to results without a value, and that of a source what happens to its rows:
+        `session` has more of both. `progress` shows batches while one waits for the query; None: on a terminal and in a
+        notebook. The others are those of `session`.
 
         `QueryError` TG401 for what is no session or no trigger, TG407 for a stream without a source, TG422 where Spark
         is not installed.

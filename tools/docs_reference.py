@@ -26,7 +26,8 @@ A term is what is computed from the attributes of one row. Terms are built with 
 Python value beside a term becomes a constant of the type that is needed: text beside a timestamp is an instant or, where it is added, a
 duration.
 
-The letters x, y, z stand for attributes or other terms. *Fails* says whether a value can make the batch fail; the `try_` forms yield NULL instead. An
+The letters x, y, z stand for attributes or other terms. *Fails* says of which operands a term has no value. A row with such a term is
+[set aside](sources-and-sinks.md#rows-that-cannot-be-evaluated) and counted, or fails the batch, as `on_error` says; the `try_` forms yield NULL instead. An
 operation yields NULL if an operand is NULL, unless the table says otherwise. Plans and error messages use the names in the second
 column. [Values](values.md) says how values compare and overflow.
 """

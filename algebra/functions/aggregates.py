@@ -456,8 +456,8 @@ TABLE: Final[Mapping[Function, AggregateFunction]] = MappingProxyType(
         for entry in (
             AggregateFunction(Function.COUNT, "any, or nothing", _any, lambda group: len(group.values), "tg.count(x)", Form.COUNT, doc="Rows in which it is not NULL; without argument all rows."),
             AggregateFunction(Function.COUNT_DISTINCT, "any", _any, lambda group: len(set(map(key_of, group.values))), "tg.count_distinct(x)", Form.DISTINCT),
-            AggregateFunction(Function.SUM, "numbers or durations", _total, _sum, "tg.sum(x)", Form.INTEGER_SUM, lenient=Function.TRY_SUM, doc="Fails where the total overflows; of doubles it is compensated."),
-            AggregateFunction(Function.TRY_SUM, "numbers or durations", _total, _try_sum, "tg.try_sum(x)", Form.INTEGER_SUM, doc="As sum; NULL where that fails."),
+            AggregateFunction(Function.SUM, "numbers or durations", _total, _sum, "tg.sum(x)", Form.INTEGER_SUM, lenient=Function.TRY_SUM, doc="A total that overflows is NULL and reported, or fails the batch, as [`on_error`](sources-and-sinks.md#results-without-a-value) says; of doubles it is compensated."),
+            AggregateFunction(Function.TRY_SUM, "numbers or durations", _total, _try_sum, "tg.try_sum(x)", Form.INTEGER_SUM, doc="As sum; NULL where that overflows, and nothing is reported."),
             AggregateFunction(Function.MIN, "any", _same, _least, "tg.min(x)", Form.LEAST),
             AggregateFunction(Function.MAX, "any", _same, _greatest, "tg.max(x)", Form.GREATEST),
             AggregateFunction(Function.AVG, "numbers", _double, _avg, "tg.avg(x)", Form.INTEGER_SUM, averages=True),

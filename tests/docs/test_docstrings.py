@@ -112,6 +112,14 @@ def test_every_public_docstring_has_an_example() -> None:
     assert [name for name, docstring in DOCSTRINGS.items() if not is_shown(docstring)] == []
 
 
+def test_a_run_explains_each_way_to_meet_what_has_no_value() -> None:
+    """There are two options of one name: that of the run, for results, and that of a source, for its rows."""
+    docs = {name: inspect.getdoc(getattr(tg.Program, name)) or "" for name in ("run", "session", "start")}
+    for name, doc in docs.items():
+        assert "source" in doc.partition("`on_error`")[2], name
+    assert all(f'"{choice}"' in docs["session"] for choice in ("quarantine", "fail"))
+
+
 def test_the_first_line_says_what_it_is_in_plain_words() -> None:
     cited = [name for name, docstring in DOCSTRINGS.items() if CITATION.search(docstring.partition("\n")[0])]
     assert cited == []
