@@ -5,10 +5,13 @@ run.
 
 Each kill is a SIGKILL: of the whole process group of a run, embedded or on Spark with its JVM, or of one Python worker
 of Spark or their daemon. A run is shot soon after a random batch, and then up to three times more while it recovers
-from that. Every other run compacts its results and archives the files that it read. When it has had its share of kills
-it is left to end; then its published files, counts and progress are compared with those of a run that nothing
+from that. Runs are of three kinds in turn. Of the first kind they compact their results, as soon as there are two files
+of a size, and archive the files that they read; most of their first shots fall soon after a compaction was begun. Of
+the second they do neither, and of the third they leave results in the checkpoint, in packs. When a run has had its
+share of kills it is left to end; then its results, counts and progress are compared with those of a run that nothing
 disturbed, and another run of the next program begins. Prints a line for each kill, with what it left of the batch, and
-one for each run; exit status 1 on the first difference, with the directory that shows it.
+one for each run; exit status 1 on the first difference, with the directory that shows it, or if nothing was compacted
+or archived, or no kill met a compaction.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,17 +47,25 @@ from tests.runtime.faults.scenarios import OVER_FILES, scenario  # noqa: E402
 from tidegate.runtime.state.checkpoint import inspect  # noqa: E402
 from tidegate.runtime.state.errors import StateError  # noqa: E402
 from tidegate.runtime.state.manifest import marker_path  # noqa: E402
+from tidegate.runtime.state.outputs.beside import UNFINISHED  # noqa: E402
+from tidegate.runtime.state.outputs.compaction import parts_of  # noqa: E402
 from tidegate.runtime.state.store.local import LocalStore  # noqa: E402
 from tools.processes import command_line, descendants  # noqa: E402
 
 #: Files of a run, each read in a batch of its own.
 FILES = {"embedded": 20, "spark": 8, "workers": 10}
+#: What most kills leave of a batch that was committed.
+NOTHING = "nothing half done"
+#: What runs do, in turn: `victim.py` says what it means. Programs are not a multiple of them, so each is run as each.
+KINDS = ("tidy", "plain", "kept")
 KILLS_PER_RUN = 4
 #: No batch takes so long; a run that says nothing for that time hangs.
 PATIENCE = 900.0
 #: About how long opening a checkpoint and a batch take, in seconds.
 OPENING = {"embedded": 0.1, "spark": 4.0, "workers": 4.0}
 BATCH = {"embedded": 0.05, "spark": 1.0, "workers": 1.0}
+#: About how long a compaction of few rows takes, and for a while the batches after it.
+COMPACTION = {"embedded": 0.04, "spark": 0.1, "workers": 0.1}
 
 
 @dataclass(slots=True)
@@ -69,18 +81,33 @@ class Lane:
     recovering: int = 0
     deepest: int = 0
     left: dict[str, int] = field(default_factory=dict)
+    compactions: int = 0
+    """Kills soon after one was begun."""
+    merged: int = 0
+    archived: int = 0
+    """Files that runs have merged others into, as they end, and files that they have archived."""
 
     @property
-    def tidy(self) -> bool:
-        """Whether the run compacts results and archives files."""
-        return self.runs % 2 == 0
+    def kind(self) -> str:
+        """Of the run that goes on."""
+        return KINDS[(self.runs - 1) % len(KINDS)]
+
+    @property
+    def never(self) -> list[str]:
+        """What the lane is for and has not done in any of its runs, of which the first is tidy."""
+        done = {"file was merged": self.merged, "file was archived": self.archived}
+        if self.engine != "workers":  # they do not compact
+            done["kill met a compaction"] = self.compactions
+        return [what for what, count in done.items() if not count]
 
     def __str__(self) -> str:
         what = "kills of Python workers" if self.engine == "workers" else "kills of the process group"
         deep = f" ({self.recovering} of them in recoveries, up to {self.deepest} deep)" if self.recovering else ""
         left = ", ".join(f"{count} × {what}" for what, count in sorted(self.left.items()))
         return (
-            f"{self.engine}: {self.kills} {what}{deep}, {self.batches} batches in {self.runs} runs, all equal; {left}"
+            f"{self.engine}: {self.kills} {what}{deep}, {self.compactions} soon after a compaction was begun, "
+            f"{self.batches} batches in {self.runs} runs, all equal, with {self.merged} merged files of results and "
+            f"{self.archived} archived files; {left}"
         )
 
 
@@ -92,7 +119,7 @@ class Process:
     """A running victim, in a process group of its own."""
 
     def __init__(self, place: Path, program: str, lane: Lane) -> None:
-        command = [sys.executable, str(VICTIM), str(place), program, lane.engine, *(("tidy",) if lane.tidy else ())]
+        command = [sys.executable, str(VICTIM), str(place), program, lane.engine, lane.kind]
         self._log = (place / "log").open("wb")
         self.process = subprocess.Popen(
             command,
@@ -167,8 +194,10 @@ def main() -> int:
     for lane, well in zip(lanes, went_well, strict=True):
         if well:
             print(lane)
+            for what in lane.never:
+                print(f"{lane.engine}: no {what}, so this shows nothing of it")
     print(f"{sum(lane.kills for lane in lanes)} kills in {time.monotonic() - started:.0f} s")
-    return 0 if all(went_well) else 1
+    return 0 if all(went_well) and not any(lane.never for lane in lanes) else 1
 
 
 def shoot_all(lane: Lane) -> bool:
@@ -206,12 +235,20 @@ def check_end(lane: Lane, program: str, place: Path) -> None:
     wrong = difference(answer(one, place), undisturbed(one, place))
     if wrong is not None:
         raise Wrong(f"results differ from those of an undisturbed run in {place}: {wrong}")
-    beside = {f".{path.name}.compacted" for path in (place / "out").iterdir() if lane.tidy}
+    tidy = lane.kind == "tidy"
+    beside = {f".{path.name}.compacted" for path in (place / "out").glob("*") if tidy}
     left = [path for path in (place / "out").rglob("*") if path.name.startswith(".") and path.name not in beside]
-    left += [path for path in (place / "in").rglob("*.parquet") if lane.tidy]
+    left += [path for path in (place / "in").rglob("*.parquet") if tidy]
     if left:
         raise Wrong(f"left behind: {left[0]}")
-    print(f"{lane.engine:9} run {lane.runs} of {program}: {committed(place)} batches, results equal", flush=True)
+    merged = sum(bool(parts_of(path)) for path in (place / "out").glob("*/*.parquet"))
+    archived = sum(1 for _ in (place / "archive").rglob("*.parquet"))
+    lane.merged, lane.archived = lane.merged + merged, lane.archived + archived
+    did = f", {merged} merged files, {archived} archived" if tidy else ""
+    print(
+        f"{lane.engine:9} run {lane.runs} ({lane.kind}) of {program}: {committed(place)} batches{did}, results equal",
+        flush=True,
+    )
 
 
 # --- shots
@@ -224,10 +261,12 @@ def shoot_groups(lane: Lane, program: str, place: Path, share: int) -> bool:
     if lane.kills >= share:
         with Process(place, program, lane) as process:
             return process.ended()
+    merging = lane.kind == "tidy" and (not lane.compactions or lane.rng.random() < 0.7)
+    first = in_compaction if merging else after_batches
     for depth in range(lane.rng.choice((1, 2, 4))):
         with Process(place, program, lane) as process:
-            before = committed(place)
-            moment = after_batches(lane, process) if depth == 0 else while_opening(lane, process)
+            before, lay = committed(place), set(beside(place))
+            moment = first(lane, process) if depth == 0 else while_opening(lane, process)
             if moment is None:
                 return process.process.returncode == 0
             if not process.kill():
@@ -236,7 +275,10 @@ def shoot_groups(lane: Lane, program: str, place: Path, share: int) -> bool:
         if depth and committed(place) == before:
             lane.recovering += 1
             lane.deepest = max(lane.deepest, depth)
+        lane.compactions += merging and depth == 0
         state = left_behind(place)
+        if is_merging(place, lay):
+            state = "a compaction half done" + ("" if state == NOTHING else f" and {state}")
         lane.left[state] = lane.left.get(state, 0) + 1
         told(lane, program, f"process group {moment}, left {state}")
         if lane.kills >= share:
@@ -276,6 +318,15 @@ def after_batches(lane: Lane, process: Process) -> str | None:
     return f"{rest:.3f} s after batch {committed(process.place)}" if process.lives(rest) else None
 
 
+def in_compaction(lane: Lane, process: Process) -> str | None:
+    """Wait for a random moment of a compaction, or soon after it; None if the run ends before."""
+    for _ in range(lane.rng.randint(1, 2)):
+        if not process.heard("compaction"):
+            return None
+    rest = lane.rng.random() * COMPACTION[lane.engine]
+    return f"{rest:.3f} s into a compaction" if process.lives(rest) else None
+
+
 def while_opening(lane: Lane, process: Process) -> str | None:
     """Wait for a random moment while a checkpoint is opened; None if the run ends before."""
     if not process.heard("opening"):
@@ -301,7 +352,18 @@ def left_behind(place: Path) -> str:
         return "a batch that is not published"
     if found.pending is not None:
         return "a batch that is not committed"
-    return "nothing half done" if not store.list_files("tmp") else "a file half written"
+    return NOTHING if not store.list_files("tmp") else "a file half written"
+
+
+def beside(place: Path) -> list[Path]:
+    """Directories in which compactions have worked, or which they have replaced and not yet removed."""
+    return [path for path in place.glob("out/.*.compacted/*") if path.is_dir()]
+
+
+def is_merging(place: Path, before: Collection[Path]) -> bool:
+    """Whether a compaction was begun since those lay there, and has not exchanged the directory."""
+    new = [path for path in beside(place) if path not in before]
+    return any(not any(path.iterdir()) or any(path.glob(f"*{UNFINISHED}")) for path in new)
 
 
 def python_workers(pid: int) -> list[tuple[int, str]]:

@@ -12,6 +12,7 @@ from typing import Final
 from tidegate.runtime.batch.report import BatchReport
 from tidegate.runtime.connectors.sinks import ParquetSink, Sink
 from tidegate.runtime.state.errors import StateError
+from tidegate.runtime.state.failpoints import Failpoints
 from tidegate.runtime.state.outputs.beside import READ, sweep
 from tidegate.runtime.state.outputs.compaction import FANOUT, CompactionResult, Known, Step, compacting
 
@@ -34,6 +35,7 @@ class Compactions:
     """
 
     sinks: Mapping[str, Sink]
+    failpoints: Failpoints = field(default_factory=Failpoints)
     waiting: dict[str, int] = field(default_factory=dict)
     apart: dict[str, int] = field(default_factory=dict)
     """After how many batches the next one is due, of directories that were read when it was tried last."""
@@ -80,7 +82,8 @@ class Compactions:
             return
         self.waiting[directory] = 0
         # No batch of this run publishes then, so whoever holds the directory reads it, and may do so for long.
-        self.going[directory] = compacting(directory, known=self.known.setdefault(directory, {}), tries=1)
+        known = self.known.setdefault(directory, {})
+        self.going[directory] = compacting(directory, failpoints=self.failpoints, known=known, tries=1)
 
     def _go_on(self, directory: str, until: float, came: int) -> None:
         done = 0

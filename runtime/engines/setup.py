@@ -90,7 +90,7 @@ class Setup:
         files = {name: s.data for name, s in self.sources.items() if isinstance(s.data, Files)}
         directories = {name: Directory(name, data, log) for name, data in files.items()}
         object.__setattr__(self, "directories", directories)
-        object.__setattr__(self, "compactions", Compactions(self.sinks))
+        object.__setattr__(self, "compactions", Compactions(self.sinks, self.checkpoint.store.failpoints))
         for data in files.values():
             self.checkpoint.reads(data.directory)
 

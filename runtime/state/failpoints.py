@@ -46,10 +46,12 @@ PUT_AWAY = frozenset(name for name in FAILPOINTS if name.startswith("put-away-")
 """Failpoints that only a source with `archive` or `delete` passes."""
 
 COMPACTION = (
+    "compaction-begun",  # the directory beside is there, nothing is merged into it yet
     "compaction-merged",  # merged files lie in the directory beside, the results are as they were
     "compaction-linked",  # so do links to the files that stay
     "compaction-exchanged",  # the directory beside has the place of the results, its entry is not synced
 )
+"""Failpoints of a compaction, which a run passes after a batch if a sink has `compact=True`."""
 
 COMMITTED = frozenset(name for name in FAILPOINTS[FAILPOINTS.index("commit-after-manifest") :])
 """Failpoints that only a committed batch reaches."""

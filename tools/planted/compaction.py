@@ -40,6 +40,12 @@ GROUP = Group(
             ")",
         ),
         bug(
+            "no crash of a test meets a compaction of a run",
+            "runtime/engines/compactions.py",
+            "failpoints=self.failpoints, ",
+            "",
+        ),
+        bug(
             "a run merges all at once",
             "runtime/engines/compactions.py",
             "if done >= _ROWS * came and time.monotonic() >= until:",

@@ -158,6 +158,7 @@ def compacting(
         _check_exchange(top)
         yield from _asked(top, _TRIES if tries is None else tries, lambda: None)  # else all would be merged in vain
         with beside(top) as target:
+            points.hit("compaction-begun")
             for group in plan:
                 yield from _merge(group, target)
             points.hit("compaction-merged")

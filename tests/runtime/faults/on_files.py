@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,17 @@ import pyarrow.parquet as pq
 
 import tidegate as tg
 from tests.runtime.faults.scenarios import Scenario
+from tests.thresholds import THRESHOLDS, small
 from tidegate.algebra.schema import StreamDef
 from tidegate.runtime.connectors.sinks import ParquetSink
 from tidegate.runtime.connectors.sources import Source
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
+from tidegate.runtime.engines.setup import results_area
 from tidegate.runtime.ingest.quarantine import read_quarantine
 from tidegate.runtime.state.checkpoint import inspect
 from tidegate.runtime.state.manifest import SourceCounts
+from tidegate.runtime.state.outputs.staging import kept_results
 from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -89,9 +93,17 @@ def sources_of(one: Scenario, place: Path, *, bounded: bool, tidy: bool = False)
     return sources
 
 
-def sinks_of(one: Scenario, place: Path, *, tidy: bool = False) -> dict[str, ParquetSink]:
-    """Directories of results; a `tidy` run compacts them."""
-    return {name: ParquetSink(str(place / "out" / name), compact=tidy) for name in results_of(one)}
+def sinks_of(one: Scenario, place: Path, *, tidy: bool = False, kept: bool = False) -> dict[str, ParquetSink]:
+    """Directories of results, which a `tidy` run compacts; none where results are `kept` in the checkpoint."""
+    return {} if kept else {name: ParquetSink(str(place / "out" / name), compact=tidy) for name in results_of(one)}
+
+
+@contextmanager
+def compacting_soon() -> Iterator[None]:
+    """Two files of a size become one, so few files are enough to be compacted."""
+    (fanout,) = (one for one in THRESHOLDS if str(one) == "state.outputs.compaction.FANOUT")
+    with small(fanout):
+        yield
 
 
 def run_embedded(
@@ -100,11 +112,12 @@ def run_embedded(
     *,
     bounded: bool = True,
     tidy: bool = False,
+    kept: bool = False,
     store: LocalStore | None = None,
     on_batch: Callable[[object], None] = quietly,
 ) -> None:
     """All files that are not read yet; after the last of `bounded` ones the input has ended."""
-    sources, sinks = sources_of(one, place, bounded=bounded, tidy=tidy), sinks_of(one, place, tidy=tidy)
+    sources, sinks = sources_of(one, place, bounded=bounded, tidy=tidy), sinks_of(one, place, tidy=tidy, kept=kept)
     at = store or LocalStore(place / "state")
     with Session(one.facts, at, sources, one.statics, sinks, options=RunOptions(on_batch=on_batch)) as session:
         session.process()
@@ -117,6 +130,7 @@ def run_on_spark(
     *,
     bounded: bool = True,
     tidy: bool = False,
+    kept: bool = False,
     store: LocalStore | None = None,
     on_batch: Callable[[object], None] = quietly,
     **options: Any,
@@ -127,18 +141,23 @@ def run_on_spark(
         spark,
         sources=sources_of(one, place, bounded=bounded, tidy=tidy),
         statics=one.statics,
-        sinks=sinks_of(one, place, tidy=tidy),
+        sinks=sinks_of(one, place, tidy=tidy, kept=kept),
         **options,
     ).awaitTermination()
 
 
 def answer(one: Scenario, place: Path) -> Answer:
+    store = LocalStore(place / "state")
+    manifest = inspect(store).manifest
+    assert manifest is not None
     rows = {}
     for name in results_of(one):
-        tables = [pq.read_table(path) for path in sorted((place / "out" / name).glob("*.parquet"))]
+        if (place / "out").exists():
+            tables = [pq.read_table(path) for path in sorted((place / "out" / name).glob("*.parquet"))]
+        else:
+            feeding = [query.query.name for query in one.facts.queries if query.query.stream == name]
+            tables = list(kept_results(store, manifest, results_area(name), feeding))
         rows[name] = sorted((tuple(row.values()) for table in tables for row in table.to_pylist()), key=repr)
-    manifest = inspect(LocalStore(place / "state")).manifest
-    assert manifest is not None
     kept = read_quarantine(place / "state").read_all().to_pylist()
     rejected = sorted(str({**row, "origin": Path(row["origin"]).name}) for row in kept)
     return Answer(rows, rejected, dict(manifest.counts), dict(manifest.progress))

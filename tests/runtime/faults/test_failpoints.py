@@ -12,6 +12,15 @@ import pytest
 
 from tests.properties.delays import counting_joined
 from tests.properties.drive import Tally
+from tests.runtime.faults import on_files
+from tests.runtime.faults.on_files import (
+    answer,
+    compacting_soon,
+    difference,
+    run_embedded,
+    run_on_spark,
+    write_files,
+)
 from tests.runtime.faults.scenarios import (
     MAKERS,
     STEPS,
@@ -27,7 +36,7 @@ from tests.runtime.faults.scenarios import (
 from tests.shards import cases
 from tidegate import testing
 from tidegate.runtime.state.checkpoint import inspect
-from tidegate.runtime.state.failpoints import FAILPOINTS, PUT_AWAY, SimulatedCrash, crash
+from tidegate.runtime.state.failpoints import COMPACTION, FAILPOINTS, PUT_AWAY, SimulatedCrash, crash
 from tidegate.runtime.state.store.interface import Store
 from tidegate.runtime.state.store.local import LocalStore
 from tidegate.runtime.state.store.memory import MemoryStore
@@ -181,6 +190,53 @@ def test_a_run_that_crashes_in_every_batch_and_every_recovery(name: str) -> None
         assert inspect(store).manifest == before
     assert crashes >= 3 * STEPS
     finished(name, store)
+
+
+#: Files of a run that compacts: so many that all programs but one, of which few rows have no partner, have results to
+#: merge.
+FEW_FILES = 12
+COMPACTING = [name for name in NAMES if name != "anti-join"]
+
+
+def is_quick_to_compact(name: str, failpoint: str) -> bool:
+    """Whether they meet in `make test`: each failpoint once."""
+    return COMPACTING.index(name) == 5 * COMPACTION.index(failpoint)
+
+
+@pytest.mark.parametrize(("name", "failpoint"), cases(itertools.product(COMPACTING, COMPACTION), is_quick_to_compact))
+def test_a_crash_while_a_run_compacts_its_results_changes_nothing(
+    name: str, failpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the first compaction, or in the second; then the run goes on, compacts and archives."""
+    monkeypatch.setattr("tidegate.runtime.engines.compactions._ROWS", 10**9)  # each is ended as soon as it is begun
+    one = scenario(name)
+    write_files(one, tmp_path, range(FEW_FILES))
+    store = LocalStore(tmp_path / "state", sync=False)
+    store.failpoints.arm(failpoint, crash, skip=COMPACTING.index(name) % 2)
+    with compacting_soon():
+        with pytest.raises(SimulatedCrash):
+            run_embedded(one, tmp_path, tidy=True, store=store)
+        run_embedded(one, tmp_path, tidy=True)
+    assert difference(answer(one, tmp_path), on_files.undisturbed(one, tmp_path)) is None
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_crashes_while_a_run_on_spark_compacts_its_results_change_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one run at each failpoint in turn, each time after some files more."""
+    monkeypatch.setattr("tidegate.runtime.engines.compactions._ROWS", 10**9)
+    one = scenario("within contexts")
+    with compacting_soon():
+        for number, failpoint in enumerate(COMPACTION):
+            write_files(one, tmp_path, range(5 * number, 5 * number + 5))
+            store = LocalStore(tmp_path / "state")
+            store.failpoints.arm(failpoint, crash)
+            with pytest.raises(Exception, match="SimulatedCrash"):
+                run_on_spark(one, tmp_path, spark, bounded=False, tidy=True, store=store)
+        run_on_spark(one, tmp_path, spark, tidy=True)
+    assert difference(answer(one, tmp_path), on_files.undisturbed(one, tmp_path)) is None
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from examples.linear_road.checker import check
 from tests.examples.small_roads import bags
 from tests.runtime.faults.on_files import answer, run_embedded, write_files
 from tests.runtime.faults.scenarios import ROAD_SECONDS, arriving, scenario
-from tools.kill_loop import FILES, KILLS_PER_RUN, Lane, one_run
+from tools.kill_loop import FILES, KILLS_PER_RUN, KINDS, Lane, one_run
 
 pytestmark = pytest.mark.long
 
@@ -33,7 +33,19 @@ def test_files_of_linear_road_are_answered_right(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", ["within contexts", "Linear Road"])
 def test_a_run_that_is_killed_ends_as_if_nothing_had_happened(program: str, tmp_path: Path) -> None:
-    """Some times, after batches and in recoveries; the process group is gone at once."""
+    """Some times, in compactions, after batches and in recoveries; the process group is gone at once."""
     lane = Lane("embedded", KILLS_PER_RUN, random.Random(program))
     one_run(lane, program, tmp_path)
+    assert lane.kind == "tidy"
     assert lane.kills > 1
+    assert not lane.never
+
+
+@pytest.mark.parametrize("kind", ["plain", "kept"])
+def test_so_does_one_of_another_kind(kind: str, tmp_path: Path) -> None:
+    """Without compaction; and with results in the checkpoint, few of which wait in packs."""
+    lane = Lane("embedded", KILLS_PER_RUN, random.Random(kind), runs=KINDS.index(kind))
+    one_run(lane, "chain of queries", tmp_path)
+    assert lane.kind == kind
+    assert lane.kills > 1
+    assert (tmp_path / "out").exists() == (kind == "plain")
