@@ -260,6 +260,13 @@ def test_a_sample_is_killed_and_a_survivor_is_listed(tmp_path: Path, capfd: pyte
     assert "asked for" not in capfd.readouterr().out
     assert mutants.main([*command, "--at-least", "0.8", "--each-at-least", "0.84"]) == 1
     assert "less than the 84 % asked for of each group: joins\n" in capfd.readouterr().out
+    survivors = tmp_path / "out" / "survivors.txt"
+    assert mutants.main([*command, "--survivors", str(survivors)]) == 0
+    assert f"; {survivors} lists the 1 others\n" in capfd.readouterr().out
+    (one,) = (one for group in GROUPS for one in mutants.all_mutants(group) if one.key == SURVIVES)
+    place, old, new, why = survivors.read_text().splitlines()
+    assert place.startswith(f"{one.file}:{one.line} {one.function}, ")
+    assert (old, new, why) == ("  - rights >= 0", "  + rights > 0", "  (no test calls the function)")
     state = mutants.State(0, "1/1", 7, "other", [])
     with pytest.raises(SystemExit, match="another run"):
         mutants.resumed(resume, state)

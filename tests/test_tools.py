@@ -384,3 +384,26 @@ def test_what_all_parts_run_is_there(tmp_path: Path) -> None:
     files = {word for commands in known.values() for command in commands for word in command if word.endswith(".py")}
     assert files >= {"tools/kill_loop.py", "tools/fuzz.py", "tools/planted_bugs.py", "tools/mutants.py"}
     assert all((test_all.ROOT / file).is_file() for file in files)
+
+
+def test_what_all_parts_draw_is_drawn_by_the_code(tmp_path: Path) -> None:
+    """Else tests that were written for what was drawn before are judged by it for ever."""
+    drawing = ("tools/fuzz.py", "tools/mutants.py")
+    one, other = (
+        [" ".join(command) for commands in test_all.parts(tmp_path, 2.2, seed=seed).values() for command in commands]
+        for seed in map(test_all.seed_of, ("0a1b", "0a1c"))
+    )
+    assert len(one) == len(other)
+    same = [command for command, another in zip(one, other, strict=True) if command == another]
+    assert not [command for command in same if any(tool in command for tool in drawing)]
+
+
+def test_no_part_goes_on_with_what_other_code_has_drawn(tmp_path: Path) -> None:
+    """Its tools would refuse the file as one of another run."""
+    kept = []
+    for seed in (1, 2):
+        commands = [command for part in test_all.parts(tmp_path, 2.2, seed=seed).values() for command in part]
+        drawn = [command for command in commands if "--seed" in command]
+        kept.append({command[command.index("--resume") + 1] for command in drawn})
+        assert len(kept[-1]) == len(drawn) > 40
+    assert not kept[0] & kept[1]

@@ -13,7 +13,8 @@ has noticed the mutant as well.
 `tools/mutation/equivalent.toml` lists mutants that mean the same as the original, each with the reason; they are not
 run, printed, and not counted. The score is killed / (drawn - equivalent). Exit status 0 iff the score is at least
 `--at-least`, that of each group at least `--each-at-least`, and no group is broken: where its tests fail without a
-mutant, or end early, those of the other groups are judged all the same.
+mutant, or end early, those of the other groups are judged all the same. All survivors stand in one list at the end,
+each with file, line and change; `--survivors FILE` writes the list to a file.
 """
 
 from __future__ import annotations
@@ -281,8 +282,8 @@ def _told(
     seconds: float,
     options: argparse.Namespace,
 ) -> int:
-    """Prints survivors and equivalent ones, the score of each group and of all; the exit status. `of`: groups by
-    key.
+    """Prints equivalent ones, the score of each group, in one list all survivors, and the score of all; the exit
+    status. `of`: groups by key.
     """
     at_least, each = options.at_least, options.each_at_least
     same = [key for key in chosen if key in judged]
@@ -291,8 +292,6 @@ def _told(
     unfit, survived = (
         [key for key, (verdict, *_) in found.items() if verdict == what] for what in ("unfit", "survived")
     )
-    for key in survived:
-        print(f"SURVIVED {chosen[key]}\n  ({found[key][1]})")
     for key in unfit:
         print(f"UNFIT {chosen[key]}\n  ({found[key][1]})")
     for key in same:
@@ -305,11 +304,18 @@ def _told(
         print(f"{group}: {verdicts['killed']} of {some} killed: {told}")
         if some and verdicts["killed"] / some < each:
             below.append(group)
+    listed = [f"{chosen[key]}\n  ({found[key][1]})" for key in survived]
+    for text in listed:
+        print(f"SURVIVED {text}")
+    if options.survivors is not None:
+        options.survivors.parent.mkdir(parents=True, exist_ok=True)
+        options.survivors.write_text("".join(f"{text}\n" for text in listed), encoding="utf-8")
     counted = len(found) - len(unfit)
     score = by["killed"] / counted if counted else 1.0
     print(
         f"{len(chosen)} mutants drawn (seed {state.seed}, shard {state.shard}), {len(same)} of them equivalent, "
         f"{len(unfit)} do not fit; {by['killed']} of {counted} killed: {100 * score:.1f} %, in {seconds:.0f} s"
+        + (f"; {options.survivors} lists the {len(survived)} others" if survived and options.survivors else "")
     )
     if score < at_least:
         print(
@@ -359,6 +365,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--at-least", type=float, default=0.0, help="share of mutants that have to be killed")
     parser.add_argument("--each-at-least", type=float, default=0.0, help="the same, of the mutants of each group")
     parser.add_argument("--resume", type=Path, help="file that remembers what was found")
+    parser.add_argument("--survivors", type=Path, help="file for the list of all survivors")
     parser.add_argument("--list", action="store_true", help="print the keys of the mutants that would be drawn")
     parser.add_argument("--verbose", action="store_true", help="print each mutant as it is judged")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)

@@ -77,21 +77,24 @@ class Result:
 
 
 def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
-    """All parts by name, quick ones first; tools keep what they have done in the folder. `seed` is of random cases."""
+    """All parts by name, quick ones first; tools keep what they have done in the folder. `seed` is of random cases, and
+    stands in the names of what they keep: what another state of the code has drawn is nothing to go on with.
+    """
+
+    def keeping(name: str) -> list[str]:
+        return ["--resume", str(folder / f"{name}-{seed}.json")]
 
     def random(name: str, family: str, cases: int, at_least: int) -> Commands:
         drawn = ["--family", family, "--cases", str(cases), "--at-least", str(at_least), "--seed", str(seed)]
-        return [
-            ["tools/fuzz.py", *drawn, "--shard", f"{n}/2", "--resume", str(folder / f"{name}-{n}.json")] for n in (1, 2)
-        ]
+        return [["tools/fuzz.py", *drawn, "--shard", f"{n}/2", *keeping(f"{name}-{n}")] for n in (1, 2)]
 
     def mutants(number: int, *groups: str) -> Sequence[str]:
         """40 of each group; of each, and more of all, most have to be killed. Their tests run once without a mutant, in
         both halves about as long.
         """
-        drawn = ["--group", *groups, "--count", str(40 * len(groups)), "--at-least", "0.85"]
-        drawn += ["--each-at-least", "0.7"]
-        return ["tools/mutants.py", *drawn, "--resume", str(folder / f"mutants-{number}.json")]
+        drawn = ["--group", *groups, "--count", str(40 * len(groups)), "--seed", str(seed), "--at-least", "0.85"]
+        drawn += ["--each-at-least", "0.7", "--survivors", str(folder / f"survivors-{number}.txt")]
+        return ["tools/mutants.py", *drawn, *keeping(f"mutants-{number}")]
 
     python: dict[str, Commands] = {
         "long tests of faults": [[*LONG, PLACES["faults"]]],

@@ -48,16 +48,23 @@ GROUPS = (
             "runtime/plan/join_parts.py",
             *(f"{EVAL}/joins/{name}.py" for name in ("ranges", "equality", "bands")),
             f"{EVAL}/filters.py",
+            f"{EVAL}/relational.py",
             f"{EVAL}/small/joins.py",
             "runtime/rows.py",
             f"{EVAL}/small/terms.py",
             f"{EVAL}/small/trees.py",
         ),
-        tuple(f"tests/runtime/test_{name}.py" for name in ("relational", "joins", "small_batches", "conditions")),
+        tuple(
+            f"tests/runtime/test_{name}.py"
+            for name in ("relational", "joins", "small_batches", "conditions", "many_pairs")
+        ),
     ),
     Group(
         "grouping",
-        (*(f"{EVAL}/aggregates/{name}.py" for name in ("compiled", "partials", "sums")), f"{EVAL}/small/groups.py"),
+        (
+            *(f"{EVAL}/aggregates/{name}.py" for name in ("compiled", "partials", "sums", "whole")),
+            f"{EVAL}/small/groups.py",
+        ),
         tuple(f"tests/runtime/test_{name}.py" for name in ("relational", "aggregates", "small_batches", "thresholds")),
     ),
     Group(
@@ -85,7 +92,16 @@ GROUPS = (
         (
             *(
                 f"{STATE}/{name}.py"
-                for name in ("batch", "checkpoint", "outputs/staging", "inputs/positions", "segments", "intent")
+                for name in (
+                    "batch",
+                    "checkpoint",
+                    "manifest",
+                    "codec",
+                    "outputs/staging",
+                    "inputs/positions",
+                    "segments",
+                    "intent",
+                )
             ),
             *(f"runtime/batch/{name}.py" for name in ("loop", "state", "admission", "increments")),
         ),
@@ -125,7 +141,7 @@ GROUPS = (
     Group(
         "folding",
         (
-            *(f"{EVAL}/aggregates/{name}.py" for name in ("fold_rows", "look_back", "look_back_form")),
+            *(f"{EVAL}/aggregates/{name}.py" for name in ("fold_rows", "look_back", "look_back_form", "slices")),
             "runtime/plan/folding/*.py",
         ),
         tuple(f"tests/runtime/test_{name}.py" for name in ("folding", "look_back")),
@@ -144,7 +160,7 @@ GROUPS = (
         tuple(f"tests/runtime/kernels/test_{name}.py" for name in ("over", "asof")),
         uncompiled=True,
     ),
-    Group("over", (f"{ORDERED}/over/*.py",), ("tests/runtime/test_over.py",)),
+    Group("over", (f"{ORDERED}/over/*.py", f"{EVAL}/aggregates/order_keys.py"), ("tests/runtime/test_over.py",)),
     Group(
         "as-of joins",
         (f"{ORDERED}/asof/*.py",),
@@ -153,7 +169,7 @@ GROUPS = (
     Group("ranks", (f"{ORDERED}/ranks/*.py",), ("tests/runtime/test_ranks.py",)),
     Group(
         "windows",
-        (f"{ORDERED}/windows/*.py",),
+        (f"{ORDERED}/windows/*.py", f"{EVAL}/aggregates/pairs.py"),
         tuple(f"tests/runtime/test_{name}.py" for name in ("windows", "window_kinds", "pane_queues")),
     ),
     Group("ticks", (f"{ORDERED}/ticks/*.py",), ("tests/runtime/test_ticks.py",)),
