@@ -189,6 +189,20 @@ def test_joins_of_few_pairs_are_made_at_once(monkeypatch: pytest.MonkeyPatch) ->
     assert not told
 
 
+@pytest.mark.parametrize(("most", "told"), [(6, []), (5, [6])])
+def test_a_product_of_many_pairs_is_told_and_taken_in_pieces(
+    most: int, told: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranges, "MANY_PAIRS", most)
+    monkeypatch.setattr(ranges, "CHUNK", 3)
+    tree, heard = Product(LEFT, RIGHT), list[int]()
+    rows = {place: frame.head(2 + place) for place, frame in leaves(tree).items()}
+    pieces = list(evaluate_pieces(tree, rows, {}, heard.append))
+    assert heard == told
+    assert [piece.height for piece in pieces] == ([3, 3] if told else [6])
+    assert ordered(pl.concat(pieces)) == ordered(rows[0].join(rows[1], how="cross"))
+
+
 o = tg.stream("O", "k bigint, t bigint, x bigint", progress="t").as_("o")
 p = tg.stream("P", "k bigint, t bigint, v bigint", progress="t").as_("p")
 NEARBY = o.join(p, o.k == p.k, p.t <= o.t, o.t <= p.t + 50)

@@ -125,6 +125,8 @@ def grouping() -> Group:
         "all": tg.min(S.b),
         "first": tg.first(S.w, by=S.x),
         "last": tg.last(S.v, by=S.w),
+        "different": tg.approx_distinct(S.w),
+        "middle": tg.approx_quantile(S.v, 0.5),
     }
     node = S.group_by("k", "t").agg(**named)._node
     assert isinstance(node, Group)
@@ -181,6 +183,12 @@ def test_a_row_of_nulls_is_of_no_rows() -> None:
     same(merged_pairs(group, nothing, rows).select(states), rows.select(states))
     same(merged_pairs(group, rows, nothing), rows)
     assert gathered(rows, np.array([2, -1, 0])).get_column("k").to_list() == [rows["k"][2], None, rows["k"][0]]
+
+
+@pytest.mark.parametrize("at", [[1, 2, 3], [3, 2, 1], [0], [1, 1, 3], []])
+def test_rows_at_places_are_those_rows(at: list[int]) -> None:
+    rows = pl.DataFrame({"k": [10, 11, 12, 13, 14]})
+    assert gathered(rows, np.array(at, dtype=np.int64))["k"].to_list() == [10 + place for place in at]
 
 
 def test_sums_of_doubles_keep_what_they_lose() -> None:

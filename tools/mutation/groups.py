@@ -65,7 +65,10 @@ GROUPS = (
             *(f"{EVAL}/aggregates/{name}.py" for name in ("compiled", "partials", "sums", "whole")),
             f"{EVAL}/small/groups.py",
         ),
-        tuple(f"tests/runtime/test_{name}.py" for name in ("relational", "aggregates", "small_batches", "thresholds")),
+        tuple(
+            f"tests/runtime/test_{name}.py"
+            for name in ("relational", "aggregates", "aggregates_conformance", "small_batches", "thresholds")
+        ),
     ),
     Group(
         "garbage",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pytest
@@ -195,6 +195,26 @@ def test_a_record_is_spelled_once(monkeypatch: pytest.MonkeyPatch) -> None:
         encode_manifest(replace(manifest, segments={"b": (*manifest.segments["b"], segment_of(many))}), texts)
         counted.append(len(spelled))
     assert counted[0] == counted[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    """A record with records inside."""
+
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    """A record that may have such a one inside."""
+
+    enclosed: _Parcel | None
+
+
+@pytest.mark.parametrize("count", [None, 0, 2])
+def test_a_record_that_may_be_missing_is_spelled_as_what_it_is(count: int | None) -> None:
+    letter = _Letter(None if count is None else _Parcel(tuple(map(segment_of, range(count)))))
+    assert Texts().of(letter) == canonical(plain(letter))
 
 
 def test_a_record_is_not_mistaken_for_one_that_has_gone() -> None:
