@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import compile_kernels, demo, fuzz, planted_bugs, processes, setup_venv, soak, test_all
+from tools import compile_kernels, demo, fuzz, kill_loop, planted_bugs, processes, setup_venv, soak, test_all
 from tools.planted import GROUPS
 from tools.planted.bugs import Bug, Group, Patch
 
@@ -407,3 +407,21 @@ def test_no_part_goes_on_with_what_other_code_has_drawn(tmp_path: Path) -> None:
         kept.append({command[command.index("--resume") + 1] for command in drawn})
         assert len(kept[-1]) == len(drawn) > 40
     assert not kept[0] & kept[1]
+
+
+@pytest.mark.parametrize(
+    ("did", "status"),
+    [({"compactions": 1, "merged": 1, "archived": 1}, 0), ({"merged": 1, "archived": 1}, 1), ({"compactions": 1}, 1)],
+)
+def test_kills_that_meet_no_compaction_show_nothing(
+    did: dict[str, int], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shoot(lane: kill_loop.Lane) -> bool:
+        for what, count in did.items():
+            setattr(lane, what, count)
+        return True
+
+    monkeypatch.setattr(kill_loop, "shoot_all", shoot)
+    monkeypatch.setattr("sys.argv", ["kill_loop.py", "--embedded", "1", "--spark", "0", "--workers", "0"])
+    assert kill_loop.main() == status
+    assert ("so this shows nothing of it" in capsys.readouterr().out) == bool(status)
