@@ -21,8 +21,9 @@ class Ticks(OrderedNode):
     """The multiples of `every`, plus `offset`, of each partition: from its first row on, or within `within` ticks after
     any of its rows.
 
-    A tick is complete at its own instant. Without `within` they go on for as long as the input progresses; over
-    complete relations that is up to the last row of the input, of whichever partition. Rows of one instant are peers.
+    A tick is complete at its own instant. Without `within` they go on for as long as the input progresses, and at least
+    up to its last row, of whichever partition; over complete relations, which do not progress, up to that. Rows of one
+    instant are peers.
     """
 
     input: Node

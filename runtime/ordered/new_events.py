@@ -56,6 +56,13 @@ def few_new_events(reading: Reading, leaf: Rows, old: Extended, new: Extended) -
     return new_events(reading, leaf, old, new)
 
 
+def latest(reading: Reading, rows: pl.DataFrame, instant: int | None) -> int | None:
+    """The instant of the last of some events, or the one that is given, whichever is later; None without both."""
+    assert reading.time is not None
+    known = [] if instant is None else [instant]
+    return max([*known, *rows.select(pl.col(reading.time).max().drop_nulls()).to_series()], default=None)
+
+
 def evaluable(schema: Schema, terms: Iterable[Term], rows: Rows) -> tuple[Rows, list[SetAside]]:
     """The events for which all these terms have a value, and those left out."""
     fallible = [term for term in dict.fromkeys(terms) if resolve(term, schema).fallible]

@@ -45,10 +45,22 @@ def program() -> tg.Program:
         Filled=S.fill_gaps(4, by="k", within=12, tie="n"),
         Twice=lasting.rename(tick="t").ticks(2, by="k", within=1),
         Counted=few.group_by(w=tg.ceil(few.tick, 10)).agg(n=tg.count()),
+        Behind=S.over(by="k", order="t", tie="n", c=tg.lead(S.n, within=5)).ticks(40, by="k", offset=39, order="t"),
+        Ahead=ended_windows(4).ticks(101, by="k"),
+        Rounded=S.with_(day=tg.ceil(S.t, 50)).ticks(100, by="k", order="day"),
     )
 
 
-NAMES = ("Lasting", "Few", "Ever", "All", "Filled", "Twice", "Counted")
+def ended_windows(size: int) -> tg.Relation:
+    """How many rows of each key there are in each window, with its end as `t`, which is after its rows."""
+    return S.windows(tg.hopping(size, every=2), by="k").agg(n=tg.count()).select("k", t="end", n="n")
+
+
+#: The attributes that say up to where results are complete, if any does.
+ENDS = {
+    **dict.fromkeys(("Lasting", "Few", "Ever", "All", "Filled", "Twice", "Behind", "Ahead", "Rounded"), "tick"),
+    "Counted": None,
+}
 
 
 def events(seed: int) -> list[Event]:
@@ -206,9 +218,9 @@ def test_gaps_are_filled_with_the_last_row() -> None:
 def test_ticks_are_those_of_the_meaning_whatever_the_batching(seed: int, tmp_path: Path) -> None:
     """In disorder that progress permits, and with a start from the checkpoint in between."""
     rows = events(seed)
-    ends = dict.fromkeys(("Lasting", "Few", "Ever", "All", "Filled", "Twice"), "tick")
+    ends = {name: end for name, end in ENDS.items() if end is not None}
     results = in_any_batches(program, rows, seed, tmp_path, ends)
-    for name in NAMES:
+    for name in ENDS:
         assert found(results[name]) == meant(program(), rows, name)
 
 
@@ -239,7 +251,7 @@ def test_spark_has_the_same_ticks(shard_bytes: int, spark: SparkSession, monkeyp
     """In the driver, and shard by shard in the workers."""
     rows = events(3)
     results = on_spark(program, rows, 30, shard_bytes, spark, monkeypatch)
-    for name in NAMES:
+    for name in ENDS:
         assert found(results[name]) == meant(program(), rows, name)
 
 
@@ -318,6 +330,22 @@ def test_ticks_for_ever_end_where_the_input_has_come_to(cut: Sequence[int], rest
         other.finish()
         other.step()
         assert found(other.results("R")) == of(4, 8, 12, 16, 20)
+
+
+def test_ticks_for_ever_go_on_to_the_last_row_that_they_follow() -> None:
+    """However far its relation had come before the input ended: it looks ahead, or its rows are later than theirs."""
+    rows = [("a", 20, 5), ("b", 24, 2)]
+    ahead = S.over(by="k", order="t", c=tg.lead(S.n, within=1)).select("k", "t", "n")
+    assert run(ahead.ticks(4, by="k"), rows) == [*of(20, 24), ("b", 24)]
+    assert run(ahead.fill_gaps(4, by="k").select("tick", "n"), rows) == [(20, 5), (24, 2), (24, 5)]
+    windows = ended_windows(4)
+    assert run(windows.select("k", "t"), [rows[0], ("b", 23, 2)]) == [*of(20, 22), *of(24, 26, key="b")]
+    assert run(windows.ticks(2, by="k"), [rows[0], ("b", 23, 2)]) == [*of(20, 22, 24, 26), *of(24, 26, key="b")]
+    days = S.with_(day=tg.ceil(S.t, 7))
+    assert run(days.ticks(7, by="k", order="day"), rows) == [*of(21, 28), ("b", 28)]
+    closed = tg.program(R=windows.ticks(2), Later=windows.ticks(4)).run({"S": rows}, close_at=25)
+    assert found(closed["R"].rows()) == [(20,), (22,), (24,), (26,)]
+    assert found(closed["Later"].rows()) == [(20,), (24,)]
 
 
 @pytest.mark.parametrize("first", ["S", "U"])

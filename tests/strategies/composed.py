@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import tidegate as tg
 from tests.strategies.programs import Case, Row
+from tests.strategies.ticks import up_to_last
 from tidegate.algebra.program import ProgramDef
 
 #: The form of rows between operators.
@@ -149,11 +150,18 @@ class Composed:
         return of_form(ending.ranked(by=by, order="v", place=self.rng.choice((tg.rank(), tg.dense_rank()))), v="place")
 
     def _ticks(self, rows: tg.Relation) -> tg.Relation:
-        ticks = rows.ticks(self.rng.choice((1, 2, 3)), by="k", within=self.rng.choice(_SPANS))
+        within = self.rng.choice((None, *_SPANS))
+        ticks = rows.ticks(self.rng.choice((1, 2, 3)), by="k", within=within)
+        if within is None:
+            ticks = up_to_last(ticks, rows, self.rows)
         return of_form(ticks.with_(v=tg.lit(1)), t="tick")
 
     def _filled(self, rows: tg.Relation) -> tg.Relation:
-        return of_form(rows.fill_gaps(self.rng.choice((1, 2, 3)), by="k", within=self.rng.choice(_SPANS)), t="tick")
+        within = self.rng.choice((None, *_SPANS))
+        filled = rows.fill_gaps(self.rng.choice((1, 2, 3)), by="k", within=within)
+        if within is None:
+            filled = up_to_last(filled, rows, self.rows)
+        return of_form(filled, t="tick")
 
     def _situations(self, rows: tg.Relation) -> tg.Relation:
         return of_form(self._derived(rows).High.unqualified(), t="te", v="n")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tidegate as tg
 from tests.strategies.programs import Case, Row
 from tidegate.algebra.nodes import JoinKind
+from tidegate.algebra.ordered.events import instant_of
 from tidegate.algebra.program import ProgramDef
+from tidegate.algebra.semantics import Row as Tuple
+from tidegate.algebra.semantics import evaluate
 
 
 def random_ticks_case(seed: int) -> Case:
@@ -46,10 +51,8 @@ class _Ticks:
         if "day" in self.keys:
             rows = rows.with_(day=tg.ceil(rows.t, 7))
         if self.chance(0.25):
-            # They go on to where the input has come to, which is at the last row or later.
-            end = max(int(row["t"]) for row in self.rows["E"])  # type: ignore[call-overload]  # an instant
-            ever = rows.ticks(every, by=self.keys, offset=offset, order="t")
-            return ever.where(ever.tick <= end)
+            below = self.before(rows)
+            return up_to_last(below.ticks(every, by=self.keys, offset=offset, order="t"), below, self.rows)
         within = self.rng.choice((0, 1, 3, 6, 10))
         if self.chance(0.2):
             rows = rows.where(rows.v >= 1)
@@ -61,6 +64,19 @@ class _Ticks:
             below = rows.ticks(self.rng.choice((2, 4)), by=self.keys, within=within, order="t")
             return below.rename(tick="t").ticks(every, by=self.keys, within=within, offset=offset, order="t")
         return rows.ticks(every, by=self.keys, within=within, offset=offset, order="t")
+
+    def before(self, rows: tg.Relation) -> tg.Relation:
+        """The rows themselves, or others whose instants are not those to which the input has come."""
+        style = self.rng.random()
+        if style < 0.4:
+            return rows
+        if style < 0.6:
+            later = rows.with_(t2=rows.t + 3) if self.chance(0.3) else rows.with_(t2=tg.ceil(rows.t, 7))
+            return later.drop("t").rename(t2="t")
+        if style < 0.8:
+            return rows.over(by="k", order="t", tie="n", c=tg.lead(rows.v, within=self.rng.choice((0, 1, 9))))
+        windows = rows.windows(tg.hopping(self.rng.choice((3, 4)), every=2), by=self.keys, order="t")
+        return windows.agg(c=tg.count()).drop("start").rename(end="t")
 
     def above(self, ticks: tg.Relation) -> tg.Relation:
         """What is made of the ticks: nothing, fewer of them, their number, their last rows, or pairs with rows."""
@@ -91,3 +107,16 @@ class _Ticks:
             v = self.rng.choice((1, 1, 2, -5, None))
             found.append({"k": k, "y": y, "t": time, "u": second, "n": number, "v": v})
         return tuple(found)
+
+
+def up_to_last(ticks: tg.Relation, rows: tg.Relation, inputs: Mapping[str, Sequence[Row]]) -> tg.Relation:
+    """Ticks without a limit as far as the last of the `rows` that they follow.
+
+    They go on to where the input has come to if that is later; what they mean has no progress.
+    """
+    given = defaultdict[str, list[Tuple]](list)
+    for name, its in inputs.items():
+        given[name] = [tuple(row.values()) for row in its]  # type: ignore[arg-type]  # the values are plain
+    place = rows.schema.names.index("t")
+    end = max((instant_of(row[place]) for row in evaluate(rows._node, given)), default=0)
+    return ticks.where(ticks.tick <= end)

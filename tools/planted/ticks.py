@@ -6,6 +6,8 @@ from tools.planted.bugs import Group, bug
 
 SPANS = "runtime/ordered/ticks/spans.py"
 OPERATOR = "runtime/ordered/ticks/operator.py"
+NEW_EVENTS = "runtime/ordered/new_events.py"
+SPARK = "runtime/engines/spark/executor.py"
 ZONES = "analysis/ordered/ticks.py"
 END = "runtime/batch/end_of_input.py"
 
@@ -95,8 +97,26 @@ GROUP = Group(
         bug(
             "ticks for ever end with what was reached",
             OPERATOR,
-            "return -EVER if close_at is None else close_at",
+            "return -EVER if end is None else end",
             "return -EVER",
+        ),
+        bug(
+            "ticks for ever end before the last row that they follow",
+            OPERATOR,
+            "end = latest(self.node.readings[0], rows, close_at)",
+            "end = latest(self.node.readings[0], rows.clear(), close_at)",
+        ),
+        bug(
+            "ticks for ever end at the last row, whatever was declared",
+            NEW_EVENTS,
+            "    known = [] if instant is None else [instant]\n",
+            "    known = [instant] if instant is not None and not rows.height else []\n",
+        ),
+        bug(
+            "a share of ticks ends at its own last row",
+            SPARK,
+            "self._ends(batch, jobs, shards)\n",
+            "[job.close_at for job in jobs]\n",
         ),
         bug("where the input has come to is nobody's end", END, "or not ordered.node.goes_on:", "or True:"),
         bug(

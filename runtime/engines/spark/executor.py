@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.schema import StreamDef
+from tidegate.algebra.time import INF
 from tidegate.analysis.facts import Rank
 from tidegate.analysis.recursion import ranks_below
 from tidegate.runtime.batch.executor import Increment, IngestResult, Rewrite, Stratum, Work
@@ -37,6 +38,7 @@ from tidegate.runtime.engines.spark.eval.increment import (
 )
 from tidegate.runtime.engines.spark.eval.lying import stored_shards
 from tidegate.runtime.engines.spark.eval.names import col
+from tidegate.runtime.engines.spark.eval.ordered_shards import latest_events
 from tidegate.runtime.engines.spark.eval.portions import Loads, operator_tasks, shard_tasks
 from tidegate.runtime.engines.spark.eval.shards import ShardJob
 from tidegate.runtime.engines.spark.failures import read_summaries
@@ -402,8 +404,24 @@ class SparkExecutor:
     def _operators(self, batch: Batch, jobs: Sequence[Job], shards: int) -> list[Tasks]:
         """A task per share of the partitions, or several for one that took long."""
         shard_jobs = [_shard_job(job, self.local.written) for job in jobs]
-        states, closing = [job.state for job in jobs], [job.close_at for job in jobs]
+        states, closing = [job.state for job in jobs], self._ends(batch, jobs, shards)
         return operator_tasks(self.target(batch), shard_jobs, states, closing, shards, self._loads, self.tuner)
+
+    def _ends(self, batch: Batch, jobs: Sequence[Job], shards: int) -> list[int | None]:
+        """Where the rows of operators end; of those that go on with their input not before its last event, which may be
+        in another share.
+        """
+        ends = {job.query.name: job.close_at for job in jobs}
+        ending = [_shard_job(job, self.local.written) for job in jobs if _ends_with_its_input(job)]
+        if ending:
+            work = partial(latest_events, self.target(batch), ending, shards)
+            names = ", ".join(job.query.name for job in ending)
+            with described(self.spark, f"batch {batch.seq}: the last events of {names}"):
+                found = run_tasks(self.spark, [Tasks(work, [*range(shards)])])
+            for summary in found:
+                known, last = ends[summary["query"]], summary["last"]
+                ends[summary["query"]] = last if known is None else max(known, last)
+        return [ends[job.query.name] for job in jobs]
 
     def _groups(self, jobs: Sequence[Job]) -> list[list[Job]]:
         """Increments that a task evaluates together, so that what it holds stays within `shard_bytes`."""
@@ -520,6 +538,12 @@ def _earliest(rows: DataFrame, stream: StreamDef, number: int, width: int) -> Da
 def _rows_of_job(job: Job) -> int:
     """Rows that an increment reads, of the state of its operator too."""
     return job.rows + (0 if job.state is None else sum(kept.rows for kept in job.state.kept))
+
+
+def _ends_with_its_input(job: Job) -> bool:
+    """Whether an operator has rows for as long as its input progresses, and this is the end of it."""
+    ordered = job.query.ordered
+    return ordered is not None and ordered.node.goes_on and job.new[ordered.time] == INF
 
 
 def _shard_job(job: Job, written: Collection[str]) -> ShardJob:

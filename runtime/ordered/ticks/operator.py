@@ -15,6 +15,7 @@ from tidegate.algebra.time import Extended
 from tidegate.analysis.ordered.ticks import TICKING
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.ordered.family import Family, Tables
+from tidegate.runtime.ordered.new_events import latest
 from tidegate.runtime.ordered.partition_store import EVER, NO_LOOK, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows, KeptRowsOperator
@@ -51,14 +52,17 @@ class TicksOperator(KeptRowsOperator):
         before = state.extract(partitions)
         of = np.concatenate([before.rows.get_column(PARTITION).to_numpy(), of_new])
         at = np.concatenate([before.rows.get_column(AT).to_numpy(), rows.get_column(self.node.time).to_numpy()])
-        spans = Spans.of_rows(self.node, of, at, ticks(after), self._last(reached, close_at))
+        spans = Spans.of_rows(self.node, of, at, ticks(after), self._last(rows, reached, close_at))
         return replace(self, made=(before, self._kept(spans, partitions, reached))), self._result(spans, partitions)
 
-    def _last(self, reached: int, close_at: int | None) -> int:
-        """The last instant at which there may be a tick: where the input has come to, or where it ends."""
+    def _last(self, rows: pl.DataFrame, reached: int, close_at: int | None) -> int:
+        """The last instant at which there may be a tick: where the input has come to, or where it ends, which is not
+        before its last row.
+        """
         if reached < EVER or not self.node.goes_on:
             return reached
-        return -EVER if close_at is None else close_at
+        end = latest(self.node.readings[0], rows, close_at)
+        return -EVER if end is None else end
 
     def _result(self, spans: Spans, partitions: Int64Array) -> pl.DataFrame:
         node = self.node

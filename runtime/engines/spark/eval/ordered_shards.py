@@ -23,6 +23,7 @@ from tidegate.runtime.engines.spark.tasks.held import HeldOperator
 from tidegate.runtime.engines.spark.workers import WriteTarget, store_rows
 from tidegate.runtime.eval.increment import increment, joined_leaves
 from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.new_events import latest
 from tidegate.runtime.ordered.state import Delta, Part, Share, keep_part, plain_parts_of, read_part, read_state
 from tidegate.runtime.ordered.table import load_operator, start_operator
 from tidegate.runtime.plan.shared_parts import Demand
@@ -97,6 +98,20 @@ def evaluate_ordered(target: WriteTarget, jobs: Sequence[OrderedJob], shards: in
             yield _interleaved(job)
 
 
+def latest_events(target: WriteTarget, jobs: Sequence[ShardJob], shards: int, own: Json) -> Iterator[str]:
+    """A task: the instant of the last new event of each operator in the share whose number is `own`, where it has any.
+
+    Rows that go on with their input end at the last event of all, which no share knows by itself.
+    """
+    for job in jobs:
+        ordered = job.query.ordered
+        assert ordered is not None
+        events = start_operator(ordered).events(_leaves(target, job, own, shards), *_reached(job))
+        last = latest(ordered.node.readings[0], as_frame(events[0]), None)
+        if last is not None:
+            yield json.dumps({"query": job.query.name, "last": last})
+
+
 def evaluate_ordered_portion(target: WriteTarget, jobs: Sequence[OrderedJob], shards: int, own: Json) -> Iterator[str]:
     """A task: the new rows of an operator's share that are complete after one instant and up to another, stored.
 
@@ -153,17 +168,28 @@ def _step(
 ) -> _Step:
     query, ordered = job.query, job.query.ordered
     assert ordered is not None
-    (stored,) = read_shares(target, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
-    tables = [name for leaf in query.leaves if leaf.joined is not None for _, name in leaf.joined.tables]
-    leaves = joined_leaves(query, stored, target.load_statics(tables))
-    old, new = job.old[ordered.time], job.new[ordered.time]
-    events: Sequence[Rows] = operator.events(leaves, old, new)
+    old, new = _reached(job)
+    events: Sequence[Rows] = operator.events(_leaves(target, job, shard, shards), old, new)
     if ordered.judges:
         events, aside = operator.evaluable(events)
         if aside:  # the driver sets them aside
             raise aside[0].error
     after, completed = operator.step(events, old, new, close_at)
     return _Step(events, after, increment(query, {0: as_frame(completed)}, job.old, job.new, {}))
+
+
+def _leaves(target: WriteTarget, job: ShardJob, shard: int, shards: int) -> Mapping[int, Rows]:
+    """What an operator reads of a share, by leaf."""
+    query = job.query
+    (stored,) = read_shares(target, [job], [Demand.of(query, job.old, job.new, job.keys)], shard, shards)
+    tables = [name for leaf in query.leaves if leaf.joined is not None for _, name in leaf.joined.tables]
+    return joined_leaves(query, stored, target.load_statics(tables))
+
+
+def _reached(job: ShardJob) -> tuple[Extended, Extended]:
+    """How far an operator had read its events, and how far it reads them now."""
+    assert job.query.ordered is not None
+    return job.old[job.query.ordered.time], job.new[job.query.ordered.time]
 
 
 def _evaluate(
