@@ -42,7 +42,8 @@ from tidegate.runtime.eval.aggregates.partials import final as finished
 from tidegate.runtime.eval.aggregates.partials import merge, partial
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.increment import keep_true
-from tidegate.runtime.eval.relational import evaluate
+from tidegate.runtime.eval.joins.ranges import reduced, whole
+from tidegate.runtime.eval.relational import evaluate, evaluate_pieces
 from tidegate.runtime.eval.terms import compile_pair, compile_term
 from tidegate.runtime.eval.unevaluable import TermFailures
 from tidegate.runtime.plan.aggregate_states import has_partials, states
@@ -142,32 +143,19 @@ class Lenient:
             case Scan(stream):
                 self.place += 1
                 return only(self.leaves[self.place - 1], stream.schema.names)
-            case Select(input_, condition):
-                rows = self.evaluable(self.rows_of(input_, passes), condition, input_.schema, passes)
-                return rows.filter(compile_term(condition, input_.schema))
-            case Project(input_, names):
-                return only(self.rows_of(input_, passes), names)
-            case Rename(input_, pairs):
-                return self.rows_of(input_, _below(passes, node)).rename(dict(pairs))
-            case Imbed(input_, name, term):
-                below = _below(passes, node)
-                if term in self.totals:
-                    return self.totalled(node, self.totals[term], below)
-                rows = self.evaluable(self.rows_of(input_, below), term, input_.schema, below)
-                return rows.with_columns(compile_term(term, input_.schema).alias(name))
-            case Group(input_, keys, aggregates):
+            case Imbed(_, _, term) if term in self.totals:
+                return self.totalled(node, self.totals[term], _below(passes, node))
+            case Select() | Project() | Rename() | Imbed() | Product() | Join():
+                return whole(self.pieces(node, passes))
+            case Group(input_, keys):
                 below = _over(passes, input_.schema.keys() & set(keys))
-                rows = self.rows_of(input_, below)
-                for term in (term for aggregate in aggregates for term in aggregate.terms):
-                    rows = self.evaluable(rows, term, input_.schema, below)
-                return self.grouped(node, rows, passes)
+                pieces = (self._arguments(node, rows, below) for rows in self.pieces(input_, below))
+                if not has_partials(node):
+                    return self.grouped(node, whole(pieces), passes)
+                partials = (partial(node, rows) for rows in pieces)
+                return self.finished(node, reduced(partials, lambda rows: merge(node, rows)), passes)
             case Distinct(input_):
-                return self.rows_of(input_, passes).unique()
-            case Product(left, right):
-                rows = self.rows_of(left, _over(passes, left.schema.keys()))
-                return rows.join(self.rows_of(right, _over(passes, right.schema.keys())), how="cross")
-            case Join():
-                return self._joined(node, passes)
+                return reduced((rows.unique() for rows in self.pieces(input_, passes)), lambda rows: rows.unique())
             case Union(inputs):
                 return pl.concat([only(self.rows_of(input_, passes), node.schema.names) for input_ in inputs])
             case Difference(left, right):
@@ -175,6 +163,37 @@ class Lenient:
                 return rows.join(without, on=list(left.schema.names), how="anti", nulls_equal=True)
             case _:
                 raise InternalError("TG490", "an operator that gathers events in order is the root of its query")
+
+    def pieces(self, node: Node, passes: Term | None) -> Iterator[pl.DataFrame]:
+        """The rows of a node. Those of a join of many pairs go piece by piece through the operators above it, as in the
+        plain evaluation.
+        """
+        match node:
+            case Select(input_, condition):
+                for rows in self.pieces(input_, passes):
+                    fine = self.evaluable(rows, condition, input_.schema, passes)
+                    yield fine.filter(compile_term(condition, input_.schema))
+            case Project(input_, names):
+                for rows in self.pieces(input_, passes):
+                    yield only(rows, names)
+            case Rename(input_, pairs):
+                for rows in self.pieces(input_, _below(passes, node)):
+                    yield rows.rename(dict(pairs))
+            case Imbed(input_, name, term) if term not in self.totals:
+                below = _below(passes, node)
+                for rows in self.pieces(input_, below):
+                    fine = self.evaluable(rows, term, input_.schema, below)
+                    yield fine.with_columns(compile_term(term, input_.schema).alias(name))
+            case Product() | Join():
+                yield from self._pairs(node, passes)
+            case _:
+                yield self.rows_of(node, passes)
+
+    def _arguments(self, group: Group, rows: pl.DataFrame, passes: Term | None) -> pl.DataFrame:
+        """The rows for which all arguments of a grouping have a value."""
+        for term in (term for aggregate in group.aggregates for term in aggregate.terms):
+            rows = self.evaluable(rows, term, group.input.schema, passes)
+        return rows
 
     def grouped(self, group: Group, rows: pl.DataFrame, passes: Term | None) -> pl.DataFrame:
         """One row per group. Sums that do not fit are NULL and noted."""
@@ -223,33 +242,45 @@ class Lenient:
             self.aside.append(SetAside(OVERFLOW, name, noted, node.schema, error))
         return rows
 
-    def _joined(self, node: Join, passes: Term | None) -> pl.DataFrame:
+    def _pairs(self, node: Product | Join, passes: Term | None) -> Iterator[pl.DataFrame]:
         left, right = node.left, node.right
         left_rows = self.rows_of(left, _over(passes, left.schema.keys()))
         right_rows = self.rows_of(right, _over(passes, right.schema.keys()))
+        ours, others = _scan("left", left.schema), _scan("right", right.schema)
+        if isinstance(node, Product):
+            yield from evaluate_pieces(Product(ours, others), {0: left_rows, 1: right_rows})
+            return
         both = Schema((*left.schema.attributes, *right.schema.attributes))
         plain, hard = split_by_failure(node.condition, both)
         if hard == TRUE:
-            read = Join(_scan("left", left.schema), _scan("right", right.schema), node.condition, node.kind)
-            return evaluate(read, {0: left_rows, 1: right_rows})
+            yield from evaluate_pieces(Join(ours, others, node.condition, node.kind), {0: left_rows, 1: right_rows})
+            return
         row = Attribute(_LEFT, BIGINT, nullable=False)
-        left_rows = left_rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(_LEFT))
-        marked = Schema((*left.schema.attributes, row))
-        read = Join(_scan("left", marked), _scan("right", right.schema), plain, "inner")
-        pairs = evaluate(read, {0: left_rows, 1: right_rows})
-        fine = self.evaluable(pairs, hard, both, _over(passes, both.keys()))
-        failed = pairs.get_column(_LEFT).filter(pairs.get_column(_LEFT).is_in(_failed_rows(pairs, fine).implode()))
-        matched = fine.filter(compile_term(hard, both))
+        marked = left_rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(_LEFT))
+        read = Join(_scan("left", Schema((*left.schema.attributes, row))), others, plain, "inner")
+        failed: list[pl.Series] = []
+        partnered: list[pl.Series] = []
+        for pairs in evaluate_pieces(read, {0: marked, 1: right_rows}):
+            fine = self.evaluable(pairs, hard, both, _over(passes, both.keys()))
+            matched = fine.filter(compile_term(hard, both))
+            if node.kind == "inner":
+                yield only(matched, node.schema.names)
+                continue
+            failed.append(_failed_rows(pairs, fine))
+            partnered.append(matched.get_column(_LEFT).unique())
         if node.kind == "inner":
-            return only(matched, node.schema.names)
+            return
         # Where a condition has no value, neither that a row has a partner nor that it has none is known.
-        known = left_rows.filter(~pl.col(_LEFT).is_in(failed.implode()))
-        partnered = known.get_column(_LEFT).is_in(matched.get_column(_LEFT).implode())
+        known = marked.filter(~pl.col(_LEFT).is_in(pl.concat(failed).implode()))
+        has_partner = known.get_column(_LEFT).is_in(pl.concat(partnered).implode())
         if node.kind in ("semi", "anti"):
-            return only(known.filter(partnered if node.kind == "semi" else ~partnered), node.schema.names)
-        matched = matched.filter(pl.col(_LEFT).is_in(known.get_column(_LEFT).implode()))
-        padding = known.filter(~partnered).with_columns(pl.lit(None, t).alias(c) for c, t in right_rows.schema.items())
-        return only(pl.concat([only(matched, node.schema.names), only(padding, node.schema.names)]), node.schema.names)
+            yield only(known.filter(has_partner if node.kind == "semi" else ~has_partner), node.schema.names)
+            return
+        # Pairs of a row may be in several pieces, and the last may tell that it goes: so they are made once more.
+        for pairs in evaluate_pieces(read, {0: known, 1: right_rows}):
+            yield only(pairs.filter(compile_term(hard, both)), node.schema.names)
+        padding = (pl.lit(None, type_).alias(name) for name, type_ in right_rows.schema.items())
+        yield only(known.filter(~has_partner).with_columns(padding), node.schema.names)
 
     def evaluable(self, rows: pl.DataFrame, term: Term, schema: Schema, passes: Term | None) -> pl.DataFrame:
         """The rows for which a term has a value. Each other row is noted in the increment in which it passes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial as partial_function
 from itertools import chain
@@ -39,7 +39,7 @@ from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.joins import ranges
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.joins.equality import equi_join
-from tidegate.runtime.eval.joins.ranges import Announce, equal_pairs, join_frames, join_pieces, whole
+from tidegate.runtime.eval.joins.ranges import Announce, equal_pairs, join_frames, join_pieces, reduced, whole
 from tidegate.runtime.eval.terms import compile_term
 from tidegate.runtime.plan.aggregate_states import has_partials
 from tidegate.runtime.plan.join_parts import Equality, JoinParts, Range, join_parts
@@ -66,8 +66,8 @@ def evaluate(
 def evaluate_pieces(
     node: Node,
     leaves: Mapping[int, pl.DataFrame],
-    ready: Mapping[tuple[int, Node], Later[pl.DataFrame]],
-    announce: Announce | None,
+    ready: Mapping[tuple[int, Node], Later[pl.DataFrame]] = MappingProxyType({}),
+    announce: Announce | None = None,
 ) -> Iterator[pl.DataFrame]:
     """The same in one piece or several, so that of a join of many pairs nobody holds more rows than are wanted."""
     return _Evaluation(leaves, ready, 0, announce).pieces(node)
@@ -102,7 +102,7 @@ class _Evaluation:
                 return self.group(node)
             case Distinct(input_):
                 pieces = (rows.unique() for rows in self.pieces(input_))
-                return _reduced(pieces, lambda rows: rows.unique())
+                return reduced(pieces, lambda rows: rows.unique())
             case Product() | Join():
                 return whole(self.pieces(node))
             case Union(inputs):
@@ -176,19 +176,7 @@ def _grouped(group: Group, pieces: Iterator[pl.DataFrame]) -> pl.DataFrame:
     if not has_partials(group):
         return aggregate(group, whole(pieces))
     partials = (partial(group, rows) for rows in pieces)
-    return final(group, _reduced(partials, partial_function(merge, group)))
-
-
-def _reduced(pieces: Iterator[pl.DataFrame], reduce: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
-    """All pieces, reduced together whenever they have twice as many rows as those before were reduced to."""
-    waiting = [next(pieces)]
-    left = 0
-    for rows in pieces:
-        waiting.append(rows)
-        if sum(part.height for part in waiting) >= max(2 * left, ranges.CHUNK):
-            waiting = [reduce(pl.concat(waiting))]
-            left = waiting[0].height
-    return waiting[0] if len(waiting) == 1 else reduce(pl.concat(waiting))
+    return final(group, reduced(partials, partial_function(merge, group)))
 
 
 def _product_pieces(left: pl.DataFrame, right: pl.DataFrame, announce: Announce | None) -> Iterator[pl.DataFrame]:
@@ -205,15 +193,18 @@ def _product_pieces(left: pl.DataFrame, right: pl.DataFrame, announce: Announce 
 def _join_pieces(
     node: Join, left: pl.DataFrame, right: pl.DataFrame, announce: Announce | None
 ) -> Iterator[pl.DataFrame]:
-    """The rows of a join: in one piece unless there are many pairs. Where a term of these fails, all are evaluated once
-    more, in another way: so none may fail once a piece is made.
+    """The rows of a join: in one piece unless there are many pairs.
+
+    A key or limit that has no value is found before there is a piece. What fails of a pair after that would fail in
+    any way of evaluating the join.
     """
-    both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
-    parts = join_parts(node.condition, node.left.schema, node.right.schema)
-    few = left.height * right.height <= ranges.MANY_PAIRS
-    if few or any(resolve(term, both).fallible for term in parts.rest) or not _has_values(left, right, both, parts):
+    if left.height * right.height <= ranges.MANY_PAIRS:
         yield _join(node, left, right)
         return
+    both = Schema((*node.left.schema.attributes, *node.right.schema.attributes))
+    parts = join_parts(node.condition, node.left.schema, node.right.schema)
+    if not _has_values(left, right, both, parts):
+        parts = join_parts(node.condition, node.left.schema, node.right.schema, exact=True)
     by_keys = parts.equalities and not parts.ranges and not parts.rest
     if by_keys and equal_pairs(left, right, both, parts) <= ranges.MANY_PAIRS:
         yield _joined(node, left, right, parts)

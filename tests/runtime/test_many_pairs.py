@@ -29,9 +29,10 @@ from tidegate.algebra.terms import Attr, Lit, call, conjunction
 from tidegate.algebra.types import BIGINT
 from tidegate.runtime import rows as small_rows
 from tidegate.runtime.engines import many_pairs
-from tidegate.runtime.eval import relational
+from tidegate.runtime.eval import lenient, relational
 from tidegate.runtime.eval.aggregates import look_back
 from tidegate.runtime.eval.aggregates.partials import partial
+from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.joins import ranges
 from tidegate.runtime.eval.relational import evaluate, evaluate_pieces
 
@@ -55,6 +56,7 @@ CONDITIONS = {
     "keys": SAME,
     "keys and instants": conjunction([SAME, *NEAR]),
     "data too": conjunction([SAME, *NEAR, ALIKE]),
+    "what may overflow": conjunction([SAME, *NEAR, call("gt", call("add", Attr("x"), Attr("v")), Lit(9, BIGINT))]),
 }
 
 
@@ -177,6 +179,43 @@ def test_a_limit_that_has_no_value_for_a_row_without_partners(monkeypatch: pytes
     found = evaluate(tree, {0: rows[0], 1: pl.concat([rows[1], odd])})
     assert ordered(found) == ordered(wanted)
     assert ordered(found) == ordered(evaluate(tree, rows))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("grouping", [True, False])
+def test_pairs_that_fail_are_set_aside_piece_by_piece(
+    kind: JoinKind, *, grouping: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The results and what is set aside are those of one piece, and no operator reads more pairs than a piece has."""
+    monkeypatch.setattr(small_rows, "MOST", -1)
+    made = getattr(o, "join" if kind == "inner" else f"{kind}_join")(p, o.k == p.k, p.t <= o.t, o.x + p.v > 7)
+    if grouping:
+        made = made.group_by(o.k, w=tg.tumbling(o.t, 20)).agg(n=tg.count(), s=tg.sum(o.x))
+    rows = [(number % 2, number // 2, 2**63 - 1 if number % 50 == 7 else number % 9) for number in range(150)]
+    held: list[int] = []
+
+    def run() -> tuple[list[str], list[str]]:
+        with tg.program(R=made).session() as session:
+            for name in ("O", "P"):
+                session.push(name, rows)
+            session.finish()
+            session.step()
+            aside = [str(row["row"]) for row in session.quarantine_rows()]
+            return sorted(map(str, session.results("R"))), sorted(aside)
+
+    def counted(rows: pl.DataFrame, names: Any) -> pl.DataFrame:
+        held.append(rows.height)
+        return only(rows, names)
+
+    wanted, aside = run()
+    assert len(wanted) > 1
+    assert len(aside) > 100
+    monkeypatch.setattr(ranges, "MANY_PAIRS", 1_000)
+    monkeypatch.setattr(ranges, "SMALL_PRODUCT", 10)
+    monkeypatch.setattr(ranges, "CHUNK", 200)
+    monkeypatch.setattr(lenient, "only", counted)
+    assert run() == (wanted, aside)
+    assert max(held) <= (200 if grouping or kind in ("semi", "anti") else len(wanted))
 
 
 def test_joins_of_few_pairs_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -471,8 +471,8 @@ GROUP = Group(
         bug(
             "a row whose total of halves does not fit goes",
             "runtime/eval/lenient.py",
-            "                if term in self.totals:\n",
-            "                if False:\n",
+            "            case Imbed(_, _, term) if term in self.totals:\n",
+            "            case Imbed(_, _, term) if False:\n",
         ),
         bug(
             "more combinations than can be counted are none",

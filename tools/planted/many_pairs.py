@@ -5,6 +5,8 @@ from __future__ import annotations
 from tools.planted.bugs import Group, bug
 
 RELATIONAL = "runtime/eval/relational.py"
+RANGES = "runtime/eval/joins/ranges.py"
+LENIENT = "runtime/eval/lenient.py"
 TOLD = "runtime/engines/many_pairs.py"
 
 GROUP = Group(
@@ -13,7 +15,7 @@ GROUP = Group(
     (
         bug(
             "groups of pieces stay apart",
-            RELATIONAL,
+            RANGES,
             "    return waiting[0] if len(waiting) == 1 else reduce(pl.concat(waiting))\n",
             "    return waiting[0] if len(waiting) == 1 else pl.concat(waiting)\n",
         ),
@@ -26,8 +28,8 @@ GROUP = Group(
         bug(
             "equal rows of pieces are several",
             RELATIONAL,
-            "                return _reduced(pieces, lambda rows: rows.unique())\n",
-            "                return _reduced(pieces, lambda rows: rows)\n",
+            "                return reduced(pieces, lambda rows: rows.unique())\n",
+            "                return reduced(pieces, lambda rows: rows)\n",
         ),
         bug(
             "a group holds all pairs",
@@ -50,8 +52,33 @@ GROUP = Group(
         bug(
             "a limit without a value fails between pieces",
             RELATIONAL,
-            " or not _has_values(left, right, both, parts):\n",
-            ":\n",
+            "    if not _has_values(left, right, both, parts):\n",
+            "    if False:\n",
+        ),
+        bug(
+            "pairs whose condition may fail are made at once",
+            RELATIONAL,
+            "    if left.height * right.height <= ranges.MANY_PAIRS:\n        yield _join(node, left, right)\n",
+            "    fails = resolve(node.condition, {**node.left.schema, **node.right.schema}).fallible\n"
+            "    if fails or left.height * right.height <= ranges.MANY_PAIRS:\n        yield _join(node, left, right)\n",
+        ),
+        bug(
+            "where pairs fail a group holds all of them",
+            LENIENT,
+            "for rows in self.pieces(input_, below))\n                if not",
+            "for rows in [self.rows_of(input_, below)])\n                if not",
+        ),
+        bug(
+            "of pairs that fail the last piece counts",
+            LENIENT,
+            "pl.concat(failed)",
+            "failed[-1]",
+        ),
+        bug(
+            "partners are those of the last piece",
+            LENIENT,
+            "pl.concat(partnered)",
+            "partnered[-1]",
         ),
         bug(
             "pairs are told of in each increment",
@@ -61,7 +88,7 @@ GROUP = Group(
         ),
         bug(
             "pairs are not told of",
-            "runtime/eval/joins/ranges.py",
+            RANGES,
             '    if announce is not None and (pairs.lists or kind in ("inner", "left")):\n',
             "    if announce is not None and pairs.lists:\n",
         ),

@@ -84,14 +84,14 @@ GROUP = Group(
         bug(
             "an anti-join takes a pair without a value for none",
             LENIENT,
-            "        known = left_rows.filter(~pl.col(_LEFT).is_in(failed.implode()))\n",
-            "        known = left_rows\n",
+            "        known = marked.filter(~pl.col(_LEFT).is_in(pl.concat(failed).implode()))\n",
+            "        known = marked\n",
         ),
         bug(
             "a join looks at pairs for which a plain conjunct does not hold",
             LENIENT,
-            '_scan("right", right.schema), plain, "inner")',
-            '_scan("right", right.schema), TRUE, "inner")',
+            'others, plain, "inner")',
+            'others, TRUE, "inner")',
         ),
         bug(
             "a sum that does not fit is not told",

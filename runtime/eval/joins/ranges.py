@@ -49,6 +49,18 @@ def whole(pieces: Iterator[pl.DataFrame]) -> pl.DataFrame:
     return some[0] if len(some) == 1 else pl.concat(some)
 
 
+def reduced(pieces: Iterator[pl.DataFrame], reduce: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+    """All pieces, reduced together whenever they have twice as many rows as those before were reduced to."""
+    waiting = [next(pieces)]
+    left = 0
+    for rows in pieces:
+        waiting.append(rows)
+        if sum(part.height for part in waiting) >= max(2 * left, CHUNK):
+            waiting = [reduce(pl.concat(waiting))]
+            left = waiting[0].height
+    return waiting[0] if len(waiting) == 1 else reduce(pl.concat(waiting))
+
+
 def join_pieces(
     left: pl.DataFrame,
     right: pl.DataFrame,
