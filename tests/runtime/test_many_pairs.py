@@ -207,6 +207,10 @@ def test_pairs_that_fail_are_set_aside_piece_by_piece(
         held.append(rows.height)
         return only(rows, names)
 
+    def grouped_counted(group: Group, rows: pl.DataFrame) -> pl.DataFrame:
+        held.append(rows.height)
+        return partial(group, rows)
+
     wanted, aside = run()
     assert len(wanted) > 1
     assert len(aside) > 100
@@ -214,6 +218,7 @@ def test_pairs_that_fail_are_set_aside_piece_by_piece(
     monkeypatch.setattr(ranges, "SMALL_PRODUCT", 10)
     monkeypatch.setattr(ranges, "CHUNK", 200)
     monkeypatch.setattr(lenient, "only", counted)
+    monkeypatch.setattr(lenient, "partial", grouped_counted)
     assert run() == (wanted, aside)
     assert max(held) <= (200 if grouping or kind in ("semi", "anti") else len(wanted))
 

@@ -326,7 +326,7 @@ def test_ticks_for_ever_end_where_the_input_has_come_to(cut: Sequence[int], rest
     session.close()
     with told.session() as other:
         other.push("S", at(3))
-        other.advance("S", 22)
+        other.advance("S", 20)
         other.finish()
         other.step()
         assert found(other.results("R")) == of(4, 8, 12, 16, 20)
