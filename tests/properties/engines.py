@@ -35,6 +35,8 @@ from tidegate.runtime.eval.joins import indexed_rows
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.state.store.memory import MemoryStore
 
+EPOCH_DAY = dt.date(1970, 1, 1)
+
 
 def check_embedded(
     case: Case,
@@ -313,6 +315,8 @@ def as_given(row: Row, schema: Schema) -> dict[str, Any]:
 def _user(value: object, schema: Schema, name: str) -> Any:
     if isinstance(value, int) and schema[name].type.kind is Kind.TIMESTAMP:
         return ticks_instant(value)
+    if isinstance(value, int) and schema[name].type.kind is Kind.DATE:
+        return EPOCH_DAY + dt.timedelta(days=value)
     return value
 
 
@@ -322,4 +326,10 @@ def instant_given(value: Extended, schema: Schema, name: str) -> Any:
 
 def as_taken(row: Mapping[str, Any], schema: Schema) -> Tuple:
     """A result row as `semantics` gives it."""
-    return tuple(instant_ticks(v) if isinstance(v := row[name], dt.datetime) else v for name in schema.names)
+    return tuple(_held(row[name]) for name in schema.names)
+
+
+def _held(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        return instant_ticks(value)
+    return (value - EPOCH_DAY).days if isinstance(value, dt.date) else value

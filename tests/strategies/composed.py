@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import tidegate as tg
 from tests.strategies.programs import Case, Row
-from tests.strategies.ticks import up_to_last
+from tests.strategies.ticks import instant_at, up_to_last
 from tidegate.algebra.program import ProgramDef
 
 #: The form of rows between operators.
@@ -25,20 +25,30 @@ STEPS: Final = (
     "versions",
     "looked_up",
     "windows",
+    "begun",
+    "opened",
+    "empty",
     "ranks",
     "ticks",
     "filled",
+    "deduplicated",
+    "distinct",
+    "history",
     "situations",
     "pattern",
     "sequence",
     "joined",
+    "met",
+    "unmet",
 )
+#: Those and windows of a calendar, of rows on days.
+ON_DAYS: Final = (*STEPS, "dated")
 _SPANS = (1, 2, 3, 5)
 
 
 def random_composed_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = Composed(random.Random(f"composed {seed}"))
+    drawn = Composed(random.Random(f"composed {seed}"), on_days=seed % 6 == 0)
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
@@ -46,9 +56,10 @@ def random_composed_case(seed: int) -> Case:
 class Composed:
     """Draws chains of operators over two streams."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-        self.streams = [tg.stream(name, COLUMNS, progress="t") for name in "EF"]
+    def __init__(self, rng: random.Random, *, on_days: bool = False) -> None:
+        self.rng, self.on_days = rng, on_days
+        columns = COLUMNS.replace("t bigint", "t date") if on_days else COLUMNS
+        self.streams = [tg.stream(name, columns, progress="t") for name in "EF"]
         self.rows = {name: self.events() for name in "EF"}
 
     def chance(self, p: float) -> bool:
@@ -62,7 +73,7 @@ class Composed:
         if self.chance(0.15):
             rows = rows.where(rows.v >= 1)
         for _ in range(length):
-            rows = self.step(self.rng.choice(STEPS), rows)
+            rows = self.step(self.rng.choice(ON_DAYS if self.on_days else STEPS), rows)
         return rows
 
     def step(self, name: str, rows: tg.Relation) -> tg.Relation:
@@ -98,7 +109,7 @@ class Composed:
             (
                 tg.lead(rows.v, within=within),
                 tg.next_different(rows.v, within=within),
-                tg.lead(rows.t, within=within),
+                *([] if self.on_days else [tg.lead(rows.t, within=within)]),
             )
         )
         return of_form(rows.over(by="k", order="t", c=column), v="c")
@@ -142,6 +153,31 @@ class Composed:
         number = self.rng.choice((tg.count(), tg.sum(rows.v), tg.min(rows.v), tg.count_distinct(rows.v)))
         return of_form(rows.windows(bounds, by="k").agg(v=number), t="end")
 
+    def _begun(self, rows: tg.Relation) -> tg.Relation:
+        """Windows that begin at the first row of their key, of all its rows or of some."""
+        every = self.rng.choice((2, 3))
+        bounds = self.rng.choice(
+            (tg.landmark(every, every=every), tg.hopping(every * self.rng.choice((1, 2)), every=every, align="first"))
+        )
+        return of_form(rows.windows(bounds, by="k").agg(v=tg.sum(rows.v)), t="end")
+
+    def _opened(self, rows: tg.Relation) -> tg.Relation:
+        """Windows that rows of one relation open and those of the other close."""
+        opens, closes = self.streams[1], rows
+        begin, end = opens.where(opens.v >= 1).select("k", "t"), closes.where(closes.v < 1).select("k", "t")
+        bounds = tg.between(begin, end, by="k")
+        return of_form(rows.windows(bounds, by="k").agg(v=tg.count()), t="end")
+
+    def _dated(self, rows: tg.Relation) -> tg.Relation:
+        bounds = self.rng.choice((tg.calendar("week"), tg.calendar("day", size=3), tg.calendar("month", empty=True)))
+        windows = rows.windows(bounds, by="k").agg(v=tg.count())
+        return of_form(windows, t="complete" if "complete" in windows.schema else "end")
+
+    def _empty(self, rows: tg.Relation) -> tg.Relation:
+        """Windows without rows as well, with the instants at which they are complete."""
+        windows = rows.windows(tg.hopping(3, every=3, empty=True), by="k").agg(v=tg.count())
+        return of_form(windows, t="complete" if "complete" in windows.schema else "end")
+
     def _ranks(self, rows: tg.Relation) -> tg.Relation:
         ending = rows.with_(end=tg.ceil(rows.t, self.rng.choice((3, 5))))
         by = self.rng.choice((("k", "end"), ("end",)))
@@ -162,6 +198,15 @@ class Composed:
         if within is None:
             filled = up_to_last(filled, rows, self.rows)
         return of_form(filled, t="tick")
+
+    def _deduplicated(self, rows: tg.Relation) -> tg.Relation:
+        return of_form(rows.dedup(by=("k", "v"), within=self.rng.choice((None, 2, 4))))
+
+    def _distinct(self, rows: tg.Relation) -> tg.Relation:
+        return of_form(rows.distinct_on("k", "v"))
+
+    def _history(self, rows: tg.Relation) -> tg.Relation:
+        return of_form(rows.versioned(by="k", deleted=rows.v < 0).history(), t="until")
 
     def _situations(self, rows: tg.Relation) -> tg.Relation:
         return of_form(self._derived(rows).High.unqualified(), t="te", v="n")
@@ -198,6 +243,16 @@ class Composed:
         joined = left.join(right, left.k == right.k, left.t <= right.t, right.t <= left.t + self.rng.choice(_SPANS))
         return joined.group_by(k=joined["l.k"], t=joined["r.t"]).agg(v=tg.max(joined["l.v"]))
 
+    def _met(self, rows: tg.Relation) -> tg.Relation:
+        left, right = rows.as_("l"), self.other().as_("r")
+        return of_form(left.semi_join(right, left.k == right.k, right.t <= left.t), k="l.k", t="l.t", v="l.v")
+
+    def _unmet(self, rows: tg.Relation) -> tg.Relation:
+        left, right = rows.as_("l"), self.other().as_("r")
+        later = self.rng.choice((0, 2))
+        none = left.anti_join(right, left.k == right.k, left.t <= right.t, right.t <= left.t + later)
+        return of_form(none, k="l.k", t="l.t", v="l.v")
+
     # -- the result ---------------------------------------------------------------------------------------------------
 
     def above(self, rows: tg.Relation) -> tg.Relation:
@@ -206,7 +261,8 @@ class Composed:
             return rows
         if style < 0.85:
             return rows.group_by(w=tg.ceil(rows.t, 5)).agg(n=tg.count(), v=tg.sum(rows.v))
-        return rows.where(rows.t > self.rng.randint(2, 9))
+        least = self.rng.randint(2, 9)
+        return rows.where(rows.t > instant_at(rows, "t", least))
 
     def events(self) -> tuple[Row, ...]:
         """Events of a few keys, no two of one at an instant."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from tidegate.algebra.ordered.events import instant_of
 from tidegate.algebra.program import ProgramDef
 from tidegate.algebra.semantics import Row as Tuple
 from tidegate.algebra.semantics import evaluate
+from tidegate.algebra.types import BIGINT
 
 
 def random_ticks_case(seed: int) -> Case:
@@ -119,4 +121,9 @@ def up_to_last(ticks: tg.Relation, rows: tg.Relation, inputs: Mapping[str, Seque
         given[name] = [tuple(row.values()) for row in its]  # type: ignore[arg-type]  # the values are plain
     place = rows.schema.names.index("t")
     end = max((instant_of(row[place]) for row in evaluate(rows._node, given)), default=0)
-    return ticks.where(ticks.tick <= end)
+    return ticks.where(ticks.tick <= instant_at(ticks, "tick", end))
+
+
+def instant_at(rows: tg.Relation, name: str, ticks: int) -> Any:
+    """An instant of the timeline of an attribute, of integers or days, as it is written."""
+    return ticks if rows.schema[name].type == BIGINT else dt.date(1970, 1, 1) + dt.timedelta(days=ticks)
