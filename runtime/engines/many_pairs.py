@@ -1,4 +1,6 @@
-"""What an increment says before it compares very many pairs of rows, which takes long and may hold much."""
+"""What an increment says before it compares very many pairs of rows or lists very many matches, which takes long and
+may hold much.
+"""
 
 from __future__ import annotations
 
@@ -63,21 +65,40 @@ def _lists_all(node: Product | Join) -> bool:
 
 @dataclass(slots=True)
 class ManyPairs:
-    """Warns of each query once, and again where it is ten times as many (TG446)."""
+    """Warns of each query once, and again where it is ten times as many (TG446).
+
+    What a query with an operator has many of are matches.
+    """
 
     due: dict[str, int] = field(default_factory=dict)
     """How many pairs are told of next, by query."""
 
     def announce(self, query: QueryPlan, pairs: int, *, compared: bool = False) -> None:
-        """Says that a join of this query is about to compare so many pairs, or that it has."""
+        """Says that a join of this query is about to compare so many pairs, or that it has; or that its operator is
+        about to list so many matches.
+        """
         if pairs < self.due.get(query.name, TOLD):
             return
         self.due[query.name] = 10 * pairs
         name, site = owner_of(query.name), query.facts.query.site or Site("tidegate", 0)
-        problem = Problem(
-            "TG446",
-            f"{name} {'has compared' if compared else 'is about to compare'} {pairs:,} pairs of rows in one increment",
-            because=("so many rows of both sides of a join have equal keys, and instants that fit",),
-            hint=_MEND,
-        )
+        problem = (_compared if query.ordered is None else _listed)(name, pairs, done=compared)
         warnings.warn_explicit(RunWarning(str(problem)), None, site.file, site.line)
+
+
+def _compared(name: str, pairs: int, *, done: bool) -> Problem:
+    return Problem(
+        "TG446",
+        f"{name} {'has compared' if done else 'is about to compare'} {pairs:,} pairs of rows in one increment",
+        because=("so many rows of both sides of a join have equal keys, and instants that fit",),
+        hint=_MEND,
+    )
+
+
+def _listed(name: str, matches: int, *, done: bool) -> Problem:
+    return Problem(
+        "TG446",
+        f"{name} {'has listed' if done else 'is about to list'} {matches:,} matches in one increment",
+        because=("so many combinations of what the pattern names match, and each is a row",),
+        hint="let matches last less long (within=), or take one of those that begin with a row; where their number is "
+        "wanted, group them: most patterns are then counted without a list",
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 import polars as pl
 
@@ -16,6 +18,8 @@ from tidegate.runtime.ordered.state_tables import StateTables
 from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.rows import Rows
 
+#: Hears how many matches the operator at work is about to make rows of.
+HEARS: Final[ContextVar[Callable[[int], None] | None]] = ContextVar("HEARS", default=None)
 N = TypeVar("N", bound=OrderedNode)
 Tables = Mapping[str, pl.DataFrame]
 
@@ -122,6 +126,22 @@ class Operator:
     def orders(self) -> Sequence[str]:
         """The order in which the operator searches, for people, and the reason."""
         return ()
+
+
+@contextmanager
+def heard(hears: Callable[[int], None]) -> Iterator[None]:
+    """The block of an increment of an operator, of whose matches somebody hears how many there are."""
+    token = HEARS.set(hears)
+    try:
+        yield
+    finally:
+        HEARS.reset(token)
+
+
+def tell_matches(count: int) -> None:
+    """Says of how many matches rows are about to be made, to whoever hears it."""
+    if (hears := HEARS.get()) is not None:
+        hears(count)
 
 
 class Family(Generic[N]):

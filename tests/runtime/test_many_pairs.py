@@ -35,6 +35,8 @@ from tidegate.runtime.eval.aggregates.partials import partial
 from tidegate.runtime.eval.columns import only
 from tidegate.runtime.eval.joins import ranges
 from tidegate.runtime.eval.relational import evaluate, evaluate_pieces
+from tidegate.runtime.ordered import family
+from tidegate.runtime.plan import placement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -302,6 +304,69 @@ def test_what_is_looked_up_without_pairs_is_not_told(monkeypatch: pytest.MonkeyP
     told, found = told_by(tg.program(R=latest), 1, 600)
     assert not told
     assert len(found["R"]) == 400
+
+
+# --- matches ----------------------------------------------------------------------------------------------------------
+
+READINGS = tg.stream("S", "k bigint, t bigint, x bigint", progress="t")
+STATES = READINGS.partition_by("k").derive(A=tg.situation(READINGS.x % 2 == 0), B=tg.situation(READINGS.x % 2 == 1))
+LISTED: dict[str, tg.Relation] = {
+    "match": tg.match(STATES.A.before(STATES.B), within=5_000),
+    "sequences": READINGS.sequences(
+        "A B",
+        by="k",
+        order="t",
+        define={"A": lambda m: m.A.x % 2 == 0, "B": lambda m: m.B.x % 2 == 1},
+        matches="any",
+        within=5_000,
+    ),
+}
+
+
+def messages(told: list[warnings.WarningMessage]) -> list[str]:
+    return [text for one in told if "TG446" in (text := str(one.message))]
+
+
+@pytest.mark.parametrize("form", LISTED)
+def test_a_run_says_how_many_matches_it_is_about_to_list(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a query once, and again of ten times as many in an increment."""
+    monkeypatch.setattr(many_pairs, "TOLD", 100)
+    with (
+        warnings.catch_warnings(record=True, action="always") as told,
+        tg.program(R=LISTED[form]).session() as session,
+    ):
+        found, at = [], 0
+        for many in (10, 30, 40, 120):
+            session.push("S", [(1, t, t) for t in range(at, at + many)])
+            session.advance("S", at + many - 1)
+            at += 10_000
+            session.step()
+            found.append(len(session.results("R")))
+    heard = [
+        f"R is about to list {number:,} matches in one increment"
+        for number in (found[1] - found[0], found[3] - found[2])
+    ]
+    assert [text.splitlines()[0].removeprefix("TG446 ") for text in messages(told)] == heard
+    assert "within=" in messages(told)[0]
+    assert family.HEARS.get() is None
+
+
+@pytest.mark.spark
+def test_spark_says_how_many_matches_its_workers_have_listed(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many_pairs, "TOLD", 100)
+    monkeypatch.setattr(placement, "MOST_SHARDS", 2)
+    with (
+        warnings.catch_warnings(record=True, action="always") as told,
+        testing.drive(tg.program(R=LISTED["sequences"]), spark=spark, driver_bytes=0, shard_bytes=1) as run,
+    ):
+        run.add("S", [(k, t, t) for k in range(4) for t in range(30)])
+        run.finish()
+        run.step()
+        found = len(run.results("R"))
+        assert [*run.reports[-1].places.values()] == ["sharded"]
+    assert [text.splitlines()[0] for text in messages(told)] == [f"TG446 R has listed {found} matches in one increment"]
 
 
 # --- joins of DataFrames on Spark -------------------------------------------------------------------------------------

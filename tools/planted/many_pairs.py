@@ -81,6 +81,30 @@ GROUP = Group(
             "partnered[-1]",
         ),
         bug(
+            "matches of situations are not told of",
+            "runtime/ordered/match/operator.py",
+            "        tell_matches(len(matches.detected))\n",
+            "",
+        ),
+        bug(
+            "matches of rows are not told of",
+            "runtime/ordered/sequences/compiled.py",
+            "        tell_matches(len(found.matches))\n",
+            "",
+        ),
+        bug(
+            "whoever hears of matches hears of those of others",
+            "runtime/ordered/family.py",
+            "        HEARS.reset(token)\n",
+            "        del token\n",
+        ),
+        bug(
+            "what shares have listed is told nobody",
+            "runtime/engines/spark/eval/ordered_shards.py",
+            "    yield from step.matches.lines()\n",
+            "",
+        ),
+        bug(
             "pairs are told of in each increment",
             TOLD,
             "        self.due[query.name] = 10 * pairs\n",

@@ -47,6 +47,7 @@ from tidegate.runtime.ordered.derive.tables import (
     load_runs,
     load_values,
 )
+from tidegate.runtime.ordered.family import tell_matches
 from tidegate.runtime.ordered.match.intervals import IntervalRows
 from tidegate.runtime.ordered.match.order import MatchOrder
 from tidegate.runtime.ordered.partition_store import EVER, ticks
@@ -302,6 +303,7 @@ class MatchOperator(SituationsOperator):
         """The rows of the matches that are detected after one instant, up to another, and what the search cost."""
         assert isinstance(self.steps, Steps | RangeSteps)
         matches = find_matches(self.steps, found.situations, triggers, after, until)
+        tell_matches(len(matches.detected))
         return self._rows(found, matches), matches
 
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:

@@ -14,6 +14,7 @@ from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.partitions.rows import first_tie
 from tidegate.runtime.kernels.sequences.absences import note_first_since
 from tidegate.runtime.kernels.sequences.threads import NODE
+from tidegate.runtime.ordered.family import tell_matches
 from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION, ranges
@@ -82,6 +83,7 @@ class CompiledSearch:
         ]
 
     def _results(self, rows: OrderedRows, found: Found, keys: pl.DataFrame) -> pl.DataFrame:
+        tell_matches(len(found.matches))
         measures = Measures(self.calls.tables, rows, found)
         match = measures.match
         columns: dict[str, pl.Series] = {}

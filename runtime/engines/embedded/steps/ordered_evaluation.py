@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tidegate.algebra.evaluation import EvaluationError
 from tidegate.algebra.time import INF
@@ -12,7 +13,7 @@ from tidegate.runtime.engines.embedded.steps.evaluation import JobEvaluation, of
 from tidegate.runtime.eval.increment import joined_leaves
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.eval.lenient import SetAside
-from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.family import Operator, heard
 from tidegate.runtime.ordered.operators import Operators
 from tidegate.runtime.rows import Rows
 
@@ -55,7 +56,8 @@ class OrderedEvaluation:
         sums: list[SetAside] | None = None
         while True:
             try:
-                after, rows = operator.step(events, job.old[time], job.new[time], job.close_at)
+                with heard(partial(self.evaluation.many_pairs.announce, job.query)):
+                    after, rows = operator.step(events, job.old[time], job.new[time], job.close_at)
                 after = after.letting_go(events, job.new[time])
                 break
             except EvaluationError as error:

@@ -12,17 +12,18 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import polars as pl
 import pyarrow as pa
 
 from tidegate.algebra.time import INF, Extended
 from tidegate.runtime.batch.increments import relevant
-from tidegate.runtime.engines.spark.eval.shards import ShardJob, load_line, read_shares
+from tidegate.runtime.engines.spark.eval.shards import ComparedPairs, ShardJob, load_line, read_shares
 from tidegate.runtime.engines.spark.tasks.held import HeldOperator
 from tidegate.runtime.engines.spark.workers import WriteTarget, store_rows
 from tidegate.runtime.eval.increment import increment, joined_leaves
-from tidegate.runtime.ordered.family import Operator
+from tidegate.runtime.ordered.family import Operator, heard
 from tidegate.runtime.ordered.new_events import latest
 from tidegate.runtime.ordered.state import Delta, Part, Share, keep_part, plain_parts_of, read_part, read_state
 from tidegate.runtime.ordered.table import load_operator, start_operator
@@ -154,13 +155,14 @@ def _operator(target: WriteTarget, ordered_job: OrderedJob, part: Part | None, s
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What an increment of an operator has given: its events, the operator after them, and the rows that are new in the
-    query.
+    """What an increment of an operator has given: its events, the operator after them, the rows that are new in the
+    query, and how many matches there were.
     """
 
     events: Sequence[Rows]
     after: Operator
     rows: pl.DataFrame
+    matches: ComparedPairs
 
 
 def _step(
@@ -174,8 +176,10 @@ def _step(
         events, aside = operator.evaluable(events)
         if aside:  # the driver sets them aside
             raise aside[0].error
-    after, completed = operator.step(events, old, new, close_at)
-    return _Step(events, after, increment(query, {0: as_frame(completed)}, job.old, job.new, {}))
+    matches = ComparedPairs()
+    with heard(partial(matches.announce, query)):
+        after, completed = operator.step(events, old, new, close_at)
+    return _Step(events, after, increment(query, {0: as_frame(completed)}, job.old, job.new, {}), matches)
 
 
 def _leaves(target: WriteTarget, job: ShardJob, shard: int, shards: int) -> Mapping[int, Rows]:
@@ -262,6 +266,7 @@ def _stored(target: WriteTarget, job: ShardJob, step: _Step, shard: int, portion
     """Stores the new rows of a task that `began` then, one of so many portions. Summaries of them, and of the time that
     it took: what portions share is the search and the storing.
     """
+    yield from step.matches.lines()
     stored = time.perf_counter()
     if step.rows.height:
         schema = job.query.facts.output.schema

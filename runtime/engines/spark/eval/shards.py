@@ -82,7 +82,9 @@ def _evaluate(target: WriteTarget, jobs: Sequence[ShardJob], shard: int, shards:
 
 @dataclass(frozen=True, slots=True)
 class ComparedPairs:
-    """How many pairs joins of many have compared in a task, by query. The driver says it (TG446)."""
+    """How many pairs joins of many have compared in a task, and how many matches operators have found, by query. The
+    driver says it (TG446).
+    """
 
     told: dict[str, int] = field(default_factory=dict)
 
