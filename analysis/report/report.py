@@ -34,6 +34,9 @@ _MEANINGS = {
     "keys": "different values of these keys in rows of the stream",
 }
 
+#: Where rows fold, of classes by keys: how many rows are stored of so many classes.
+_FOLDED: Final = '; up to four times as many folded rows are stored, unless collect_garbage="exact"'
+
 
 @checked_calls
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,6 +152,8 @@ def _words(facts: ProgramFacts) -> list[str]:
     words = {
         word: meaning for word, meaning in _MEANINGS.items() if re.search(rf"\b{word.removesuffix('(t)')}[()]", said)
     }
+    if "keys" in words and any(o.folds for q in facts.queries for o in q.occurrences):
+        words["keys"] += _FOLDED
     uses = ((q.federation.occurrence_name(o.index), o.stream.name) for q in facts.queries for o in q.occurrences)
     if several := next((use for use, stream in uses if use != stream), ""):
         words[several] = "one of several uses of a stream: by its name in the query, or its place"

@@ -892,6 +892,9 @@ def test_explain_and_the_state_listing_say_what_is_left_of_a_row(tmp_path: Path)
     assert "P  keys(P by k) + rate(P) × (skew(P) + lag)\n" in report
     assert "no run can start from a later part of it" in report
     assert program.explain().to_dict()["queries"][0]["whole_past"]
+    stored = "up to four times as many folded rows are stored"
+    assert stored in report
+    assert stored not in str(tg.program(R=p.ticks(5, by="k", order="t")).explain().report)
     bounded = tg.program(R=o.join(p, SAME, PAST, o.t <= p.t + 5).group_by(o.k, o.t).agg(n=tg.count())).explain()
     assert "no run can start" not in str(bounded.report)
     assert not bounded.to_dict()["queries"][0]["whole_past"]
