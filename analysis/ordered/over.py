@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, assert_never
 
 from tidegate.algebra.formulas import And, Compare, Formula, Shift, Var
-from tidegate.algebra.functions.aggregates import Form
+from tidegate.algebra.functions.aggregates import Aggregate, Form
 from tidegate.algebra.ordered.over import (
     COMPLETE,
     FrameAggregate,
@@ -20,6 +20,7 @@ from tidegate.algebra.ordered.over import (
     PreviousDifferent,
     Reported,
     RowNumber,
+    Wait,
     terms_of,
     wait_of,
     with_name,
@@ -28,7 +29,7 @@ from tidegate.algebra.ordered.over import (
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import Attr, Param, Term, attributes_of, substitute
 from tidegate.algebra.typed.operations import resolve, term_type
-from tidegate.algebra.types import NULL, Kind
+from tidegate.algebra.types import Kind
 from tidegate.analysis.ordered.family import (
     COMPLETING,
     Family,
@@ -80,27 +81,64 @@ def need_of(column: OverColumn) -> Need:
 
 #: Aggregates of frames that are made of few numbers: what blocks of rows come to.
 _EXTREMES: Final = (Form.LEAST, Form.GREATEST)
-_OF_BLOCKS: Final = (Form.COUNT, Form.INTEGER_SUM, Form.DOUBLE_SUM, *_EXTREMES)
+_BY_ORDER: Final = (Form.EARLIEST, Form.LATEST)
+_OF_BLOCKS: Final = (Form.COUNT, Form.INTEGER_SUM, Form.DOUBLE_SUM, *_EXTREMES, *_BY_ORDER)
+
+
+def is_best_by_range(column: OverColumn) -> bool:
+    """Whether it is the least or greatest value of rows of a span: of rows that are no better than a later one no frame
+    to come has the value.
+    """
+    if not isinstance(column, FrameAggregate) or column.frame.unit == "rows":
+        return False
+    return column.frame.before is not None and column.aggregate.entry.form in _EXTREMES
+
+
+def is_of_blocks(node: Over) -> bool:
+    """Whether what columns say of a row can be made of blocks of rows, which are numbered: all are aggregates of few
+    numbers over frames that have a beginning, or look rows up by their places.
+    """
+    if any(map(_reads_columns(node), (term for column in node.columns for term in terms_of(column)))):
+        return False
+    return all(_is_of_blocks(column, node) for column in node.columns)
+
+
+def _is_of_blocks(column: OverColumn, node: Over) -> bool:
+    """Whether a column is an aggregate of few numbers over frames that have a beginning, or looks a row up."""
+    match column:
+        case Neighbour():
+            return True
+        case Nth(frame=frame):
+            return frame.before is not None
+        case FrameAggregate(aggregate, frame):
+            form = Form.COUNT if aggregate.argument is None else _form(aggregate, node)
+            return frame.before is not None and form in _OF_BLOCKS and _has_numbers(aggregate, form, node)
+        case _:
+            return False
+
+
+def _form(aggregate: Aggregate, node: Over) -> Form:
+    assert aggregate.argument is not None
+    return aggregate.entry.form_of(term_type(aggregate.argument, node.input.schema))
+
+
+def _has_numbers(aggregate: Aggregate, form: Form, node: Over) -> bool:
+    """Whether integers compare what an aggregate chooses a row by; no texts, as the number of each would change."""
+    if form not in (*_EXTREMES, *_BY_ORDER) or node.goes_by_order(aggregate):
+        return True
+    kinds = {term_type(term, node.input.schema).kind for term in aggregate.terms}
+    return kinds.isdisjoint((Kind.STRING, Kind.NULL))
 
 
 @lru_cache(maxsize=256)
 def goes_by_time(node: Over) -> bool:
-    """Whether rows are kept as long as a frame reaches, whatever their partition: all columns are of frames by range up
-    to a row and its peers, and are made of few numbers. Where all are least or greatest values fewer rows are kept.
+    """Whether rows are kept as long as a frame reaches, whatever their partition: all frames are by range, and made of
+    blocks. Where all are least or greatest values of rows up to a row, fewer are kept.
     """
-    forms = set[Form]()
-    for column in node.columns:
-        if not isinstance(column, FrameAggregate) or column.frame.unit == "rows" or column.frame.before is None:
-            return False
-        aggregate = column.aggregate
-        if column.frame.after or aggregate.by is not None or any(map(_reads_columns(node), terms_of(column))):
-            return False
-        type_ = NULL if aggregate.argument is None else term_type(aggregate.argument, node.input.schema)
-        form = Form.COUNT if aggregate.argument is None else aggregate.entry.form_of(type_)
-        if form not in _OF_BLOCKS or (form in _EXTREMES and type_.kind is Kind.STRING):
-            return False
-        forms.add(form)
-    return node.tie is None and not node.needs_order and not forms <= set(_EXTREMES)
+    by_range = all(need_of(column).rows is None for column in node.columns)
+    limited = all(wait.ticks is not None and wait.rows is None for wait in _waits(node))
+    only_best = not node.waits and all(map(is_best_by_range, node.columns))
+    return by_range and limited and not only_best and is_of_blocks(node)
 
 
 def _reads_columns(node: Over) -> Callable[[Term], bool]:
@@ -193,12 +231,17 @@ class _Together:
         return name
 
 
+def _waits(node: Over) -> Sequence[Wait]:
+    """What rows wait for, one after the other."""
+    return [wait for column in node.columns if (wait := wait_of(column)) is not None]
+
+
 def _completion(node: Over) -> Formula:
     """The relation of a row's time to that of the event that completes it."""
     if not node.waits:
         return equal_instants([(node.time, COMPLETING)])
     time, complete = Var(node.time), Var(COMPLETING)
-    waits = [wait for column in node.columns if (wait := wait_of(column)) is not None]
+    waits = _waits(node)
     longest = [wait.ticks for wait in waits if wait.ticks is not None]
     bounded = [Compare(complete, "<=", Shift(time, max(longest)))] if len(longest) == len(waits) else []
     return And((Compare(time, "<=", complete), *bounded))
@@ -207,7 +250,7 @@ def _completion(node: Over) -> Formula:
 def _bound(node: Over) -> str:
     """How many rows are kept at most: some of each partition, and those of a span."""
     needs = [need_of(column) for column in node.columns]
-    waits = [wait for column in node.columns if (wait := wait_of(column)) is not None]
+    waits = _waits(node)
     # A row that waits is kept, and so is what it looks back at.
     if any(wait.different is not None and wait.ticks is None for wait in waits):
         return f"{ROWS}: unbounded: missing next_different(..., within=)"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
+from unittest.mock import patch
 
 from tests.properties.delays import in_few_batches
 from tests.properties.drive import Broken, Tally, check_rules
@@ -108,6 +110,15 @@ def by_delays(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> 
     check_embedded(case, script, facts, tally, delays=True)
 
 
+def by_frames(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """The same, in two of three cases with frames of any few rows made of blocks of rows."""
+    from tidegate.runtime.ordered.over.queued import layout
+
+    few = random.Random(f"few {case.seed}").choice((0, 3, layout.FEW_ROWS))
+    with patch.object(layout, "FEW_ROWS", few):
+        by_delays(case, script, facts, tally)
+
+
 def by_optimised(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
     """A program with contexts as it was written, and what the optimiser makes of it: where it changes something the
     program as it was written has few batches.
@@ -193,7 +204,7 @@ FAMILIES: dict[str, Family] = {
     "looks-joined": Family(by_looks, JOINED, scripts=1),
     "situations": Family(by_delays, make=random_situation_case, scripts=1),
     "operators": Family(by_delays, make=random_operator_case, scripts=1),
-    "over": Family(by_delays, make=random_over_case, scripts=1),
+    "over": Family(by_frames, make=random_over_case, scripts=1),
     "composed": Family(by_delays, make=random_composed_case, scripts=1),
     "contexts": Family(by_optimised, make=random_contexts_case, scripts=1),
     "contexts-above": Family(by_optimised, make=random_above_case, scripts=1),

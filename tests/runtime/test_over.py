@@ -25,11 +25,16 @@ from tidegate.algebra.dsl.over.chains import in_one_operator
 from tidegate.algebra.nodes import Node, nodes_of
 from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.semantics import evaluate, evaluate_program
+from tidegate.analysis.ordered.table import family_of
 from tidegate.runtime.inspect.state_listing import list_state
-from tidegate.runtime.ordered.over.queued.layout import queued_layout
+from tidegate.runtime.ordered.over.operator import OverOperator
+from tidegate.runtime.ordered.over.queued import layout as queued
+from tidegate.runtime.ordered.over.queued.layout import FEW_ROWS, queued_layout
 from tidegate.runtime.ordered.over.queued.operator import QueuedOperator
 from tidegate.runtime.ordered.row_arrays import RowArrays
 from tidegate.runtime.ordered.state import SMALL
+from tidegate.runtime.ordered.table import start_operator
+from tidegate.runtime.plan.steps import OrderedStep
 from tidegate.runtime.state.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -469,11 +474,23 @@ def test_moving_extremes_are_those_of_all_rows_whatever_the_batching(seed: int, 
 MOVING = over(
     range=10, total=tg.sum(S.v), n=tg.count(), some=tg.count(S.v), mean=tg.avg(S.v.cast("double")), low=tg.min(S.v)
 )
+#: Each with how many of 40 rows, one at each tick, are kept in the end, and what the last row says that is complete.
+FAR: Mapping[str, tuple[tg.Relation, int, Event]] = {
+    "by range": (MOVING, 10, (sum(range(29, 40)), 11, 11, 34.0, 29)),
+    "first and last": (over(range=10, a=tg.first(S.v, by=S.t), z=tg.last(S.k, by=S.t)), 10, (29, "a")),
+    "by another attribute": (over(range=10, a=tg.first(S.t, by=-S.v), z=tg.arg_min(S.t, -S.v)), 10, (39, 39)),
+    "by rows": (over(rows=(34, 0), a=tg.min(S.v), z=tg.first(S.t, by=S.t)), 34, (5, 5)),
+    "by rows ahead": (over(rows=(33, 2), a=tg.min(S.v), z=tg.max(S.t)), 35, (4, 39)),
+    "ahead": (over(range=(10, 2), a=tg.min(S.v), z=tg.max(S.v), n=tg.count()), 12, (27, 39, 13)),
+    "looked up": (over(range=10, a=tg.nth(S.v, 2), z=tg.lag(S.t, 10), n=tg.lead(S.v, within=1)), 11, (29, 28, 39)),
+}
 
 
-def test_frames_that_move_are_made_of_a_few_of_the_rows_before() -> None:
+@pytest.mark.parametrize("name", FAR)
+def test_frames_that_move_are_made_of_a_few_of_the_rows_before(name: str) -> None:
     """An increment takes out none of the rows that stay, and writes its own rows alone."""
-    assert queued_layout(MOVING._node) is not None
+    relation, kept, wanted = FAR[name]
+    assert queued_layout(relation._node) is not None
     step = QueuedOperator.step
 
     def watched(operator: QueuedOperator, *given: Any) -> Any:
@@ -484,31 +501,130 @@ def test_frames_that_move_are_made_of_a_few_of_the_rows_before() -> None:
         assert changes["rows"].num_rows <= 4, "the new row of each key, and how many of those before are gone"
         return made, result
 
-    with tg.program(R=MOVING).session() as session, patch.object(QueuedOperator, "step", watched):
+    with tg.program(R=relation).session() as session, patch.object(QueuedOperator, "step", watched):
         for t in range(40):
             session.push("S", [("a", t, t), ("b", t, None)])
             session.advance("S", t)
             session.step()
-            assert session.live_rows()["R: state"] == 2 * min(t + 1, 10)
-        last = {row["k"]: tuple(row.values())[3:] for row in session.results("R") if row["t"] == 39}
-    assert last == {"a": (sum(range(29, 40)), 11, 11, 34.0, 29), "b": (None, 11, 0, None, None)}
+            assert session.live_rows()["R: state"] == 2 * min(t + 1, kept)
+        last = {row["k"]: tuple(row.values())[3:] for row in session.results("R")}
+    columns = len(wanted)
+    assert last["a"][:columns] == wanted
+    assert last["b"][0] == {"first and last": None, "by another attribute": None}.get(name)
+
+
+def test_rows_of_frames_leave_when_no_later_one_needs_them() -> None:
+    """Those of a span as it is over though none comes, the last ones never; waiting ones with what they need."""
+    relation = over(rows=(40, 0), least=tg.min(S.v)).over(by="k", order="t", range=(5, 3), most=tg.max(S.v))
+    with tg.program(R=relation).session() as session:
+        held = []
+        for t in (0, 1, 2, 4, 9, 20):
+            session.push("S", [("a", t, t)] if t < 3 else [])
+            session.advance("S", t)
+            session.step()
+            held.append(session.live_rows()["R: state"])
+        assert held == [1, 2, 3, 3, 3, 3]
+    ahead = over(range=(5, 3), most=tg.max(S.v))
+    with tg.program(R=ahead).session() as session:
+        rows = list[tuple[int, int]]()
+        for t in (0, 1, 2, 4, 5, 6, 7, 8):
+            session.push("S", [("a", t, t)] if t < 3 else [])
+            session.advance("S", t)
+            session.step()
+            rows.append((session.live_rows()["R: state"], len(session.results("R"))))
+        assert rows == [(1, 0), (2, 0), (3, 0), (3, 2), (2, 3), (1, 3), (0, 3), (0, 3)]
 
 
 @pytest.mark.parametrize(
     "made",
     [
         over(range=5, low=tg.min(S.v), high=tg.max(S.v)),
-        over(rows=(5, 0), total=tg.sum(S.v)),
-        over(range=(5, 2), total=tg.sum(S.v)),
+        over(range=5, low=tg.min(S.v), before=tg.lag(S.v)),
+        over(rows=(FEW_ROWS, 0), total=tg.sum(S.v)),
+        over(rows=(FEW_ROWS - 1, FEW_ROWS), total=tg.sum(S.v)),
+        over(before=tg.lag(S.v, FEW_ROWS)),
         over(total=tg.sum(S.v)),
-        over(range=5, total=tg.sum(S.v), first=tg.first(S.v, by=S.t)),
+        over(range=5, total=tg.sum(S.v)).over(by="k", order="t", all=tg.sum(S.v)),
+        over(range=5, total=tg.sum(S.v), at=tg.row_number()),
+        over(range=5, first=tg.first(S.k, by=S.v)),
+        over(range=5, first=tg.first(S.v, by=S.k)),
         over(range=5, middle=tg.median(S.v)),
         over(range=5, n=tg.count(), most=tg.max(S.k)),
-        T.over(by="k", order="t", tie="n", range=5, total=tg.sum(T.v)),
     ],
 )
 def test_other_frames_read_what_is_kept(made: tg.Relation) -> None:
     assert queued_layout(made._node) is None
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        over(range=(5, 1), low=tg.min(S.v)),
+        over(range=5, low=tg.min(S.v), before=tg.lag(S.v, FEW_ROWS + 1)),
+        over(rows=(FEW_ROWS + 1, 0), low=tg.min(S.v)),
+        over(rows=(0, FEW_ROWS + 1), low=tg.min(S.v)),
+        over(before=tg.lag(S.v, FEW_ROWS + 1)),
+        T.over(by="k", order="t", tie="n", range=5, total=tg.sum(T.v)),
+        over(range=5, first=tg.first(S.k, by=S.t)),
+    ],
+)
+def test_frames_that_reach_far_are_made_of_blocks(made: tg.Relation) -> None:
+    assert queued_layout(made._node) is not None
+
+
+def test_rows_that_count_are_let_go_with_their_window() -> None:
+    """Where each window of a context is a partition, the last rows of one that is over are needed no more."""
+    by_rows, by_range = over(rows=(40, 0), total=tg.sum(S.v)), over(range=40, total=tg.sum(S.v))
+    for relation, growing, wanted in (
+        (by_rows, (), QueuedOperator),
+        (by_rows, ("k",), OverOperator),
+        (by_range, ("k",), QueuedOperator),
+    ):
+        (node,) = (node for node in nodes_of(relation._node) if isinstance(node, Over))
+        step = OrderedStep(node, (0,), "t", family_of(node).state(node), growing=growing)
+        assert type(start_operator(step)) is wanted
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("few", [0, FEW_ROWS])
+def test_frames_of_many_forms_have_the_rows_of_their_meaning(few: int, seed: int, tmp_path: Path) -> None:
+    """In any batches, from checkpoints: by rows, by another attribute, ahead, with rows that are looked up."""
+    rng = random.Random(f"forms {seed}")
+    rows = [
+        (
+            rng.choice("aab"),
+            t,
+            number,
+            rng.choice((1, 2, 2, -5, None)),
+            rng.choice((0.5, -2.0, None)),
+            rng.choice("xyz"),
+        )
+        for number, t in enumerate(sorted(rng.choices(range(150), k=200)))
+    ]
+    columns = "k string, t bigint, n bigint, v bigint, x double, w string"
+
+    def made() -> tg.Program:
+        d = tg.stream("S", columns, progress="t")
+        by: Any = {"by": "k", "order": "t", "tie": "n"}
+        rows_back = d.over(**by, rows=(40, 0), low=tg.min(d.v), mean=tg.avg(d.x), text=tg.last(d.w, by=d.t))
+        ahead = d.over(**by, rows=(36, 3), low=tg.max(d.v), total=tg.sum(d.v), c=tg.count(), last=tg.last(d.x, by=d.v))
+        near = d.over(**by, range=(30, 4), high=tg.max(d.x), first=tg.first(d.w, by=d.t), some=tg.count(d.x))
+        mixed = d.over(**by, range=9, total=tg.sum(d.v)).over(
+            **by, rows=(50, 0), before=tg.lag(d.w, 45), third=tg.nth(d.w, 3), next=tg.lead(d.v, 2, within=5)
+        )
+        peers = d.over(by="k", order="t", range=(20, 1), first=tg.first(d.v, by=d.x), low=tg.min(d.v))
+        return tg.program(Back=rows_back, Ahead=ahead, Near=near, Mixed=mixed, Peers=peers)
+
+    complete = {"Back": "t", **dict.fromkeys(("Ahead", "Near", "Mixed", "Peers"), "complete")}
+    with patch.object(queued, "FEW_ROWS", few):
+        results = in_any_batches(made, rows, seed, tmp_path, complete)
+    for name, one in results.items():
+        (query,) = (query for query in made().definition.queries if query.stream == name)
+        wanted = sorted(evaluate(query.node, {"S": rows}), key=lambda row: str(row[:6]))
+        assert len(wanted) > 100
+        for row, meant_row in zip(sorted(found(one), key=lambda row: str(row[:6])), wanted, strict=True):
+            for value, meant_value in zip(row, meant_row, strict=True):
+                assert value == meant_value or value == pytest.approx(meant_value, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -550,6 +666,23 @@ def test_a_sum_of_a_frame_that_does_not_fit_is_noted() -> None:
             report = session.step()
         assert report.set_aside == {"R": {"overflow": 1}}
         assert found(session.results("R")) == [("a", 1, 2**62, 2**62), ("a", 2, 2**62, None), ("a", 9, 3, 3)]
+
+
+def test_a_sum_of_a_frame_ahead_that_does_not_fit_is_noted() -> None:
+    """With the row of which it is, which waited for later ones."""
+    with tg.program(R=over(rows=(40, 1), total=tg.sum(S.v))).session() as session:
+        session.push("S", [("a", 1, 2**62), ("b", 1, 1)])
+        session.advance("S", 1)
+        session.step()
+        session.push("S", [("a", 2, 2**62), ("a", 9, -3), ("b", 10, 1)])
+        session.finish()
+        with pytest.warns(tg.RunWarning, match='(?s)TG435.*"t": 1,'):
+            session.step()
+        assert found(session.results("R")) == [
+            ("a", 1, 2**62, None, 2),
+            ("a", 2, 2**62, 2**63 - 3, 9),
+            ("b", 1, 1, 2, 10),
+        ]
 
 
 def test_it_is_explained_listed_and_answered_for(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ _SPANS = (0, 1, 2, 3, 5, 8)
 
 def random_over_case(seed: int) -> Case:
     """The case of a seed. Not every program is valid: ask the analysis."""
-    drawn = _Overs(*(random.Random(f"{what} {seed}") for what in ("over", "whole", "sketched", "deep", "named")))
+    drawn = _Overs(*(random.Random(f"{what} {seed}") for what in ("over", "whole", "sketched", "deep", "named", "far")))
     program: ProgramDef = tg.program(**drawn.results()).definition
     return Case(seed, program, {stream.name: drawn.rows[stream.name] for stream in program.inputs})
 
@@ -29,8 +29,9 @@ class _Overs:
         sketched: random.Random,
         deep: random.Random,
         named: random.Random,
+        far: random.Random,
     ) -> None:
-        self.rng, self.whole, self.sketched, self.deep, self.named = rng, whole, sketched, deep, named
+        self.rng, self.whole, self.sketched, self.deep, self.named, self.far = rng, whole, sketched, deep, named, far
         self.keys = rng.choice(((), ("k",), ("k",), ("k", "y")))
         self.tie = "n" if self.chance(0.3) else None
         # Peers: rows of one instant, of which nothing says which comes first.
@@ -75,6 +76,8 @@ class _Overs:
                 columns |= {f"w{number}": self.keeping_values(rows)}
             if self.sketched.random() < 0.3:
                 columns |= {f"s{number}": self.sketch(rows)}
+            if self.far.random() < 0.4:
+                frame, columns = self.of_blocks(rows, first)
             if number and self.deep.random() < 0.6 and self.columns_of(rows):
                 columns |= {f"d{i}": self.of_columns(rows) for i in range(self.deep.choice((1, 2)))}
             rows = rows.over(by=self.keys, order="t", tie=self.tie, **frame, **columns)
@@ -130,6 +133,26 @@ class _Overs:
                 tg.stddev(number, filter=rows.b),
             )
         )
+
+    def of_blocks(self, rows: tg.Relation, first: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A frame that has a beginning, and columns of which blocks of rows say what they come to."""
+        value, by = (
+            self.far.choice((rows.v, rows.x, rows.b, rows.v + rows.n, rows.t)),
+            self.far.choice((rows.n, rows.x)),
+        )
+        number = self.far.choice((rows.v, rows.x, rows.n, rows.v * rows.n))
+        of: list[Any] = [
+            *(tg.count(), tg.count(value), tg.sum(number), tg.avg(number), tg.min(value), tg.max(value)),
+            *(tg.first(value, by=by), tg.last(value, by=by), tg.arg_max(value, rows.x)),
+        ]
+        frame = {"range": (self.far.choice(_SPANS), self.far.choice((0, 0, 1, 3)))}
+        if not self.peers:
+            of += [tg.first(rows.w, by=rows.t), tg.last(value, by=rows.t), tg.nth(value, self.far.choice((1, 2)))]
+            within = self.far.choice((None, None, 1, 4))
+            of += [tg.lag(rows.w, self.far.choice((1, 3)), within=within), tg.lead(rows.v, 2, 7, within=within)]
+            if self.far.random() < 0.5:
+                frame = {"rows": (self.far.choice(_SPANS), self.far.choice((0, 0, 1, 3)))}
+        return frame, {f"c{first}{i}": self.far.choice(of) for i in range(self.far.choice((1, 2, 3, 4)))}
 
     def of_columns(self, rows: tg.Relation) -> Any:
         """A column over values of the columns before."""

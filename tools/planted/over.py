@@ -27,6 +27,8 @@ CHAINS = "algebra/dsl/over/chains.py"
 SHARED = "analysis/ordered/over.py"
 QUEUED = "runtime/kernels/over/queued.py"
 QUEUED_OPERATOR = "runtime/ordered/over/queued/operator.py"
+ARRIVAL = "runtime/ordered/over/queued/arrival.py"
+QUEUED_LAYOUT = "runtime/ordered/over/queued/layout.py"
 
 GROUP = Group(
     "rows around rows",
@@ -224,8 +226,96 @@ GROUP = Group(
         bug(
             "a block that begins before the frame is added",
             QUEUED,
-            "                number = base[p] + place\n                size = number & -number\n                whole = place - size + 1 >= low[i]",
-            "                number = base[p] + place\n                size = number & -number\n                whole = True",
+            "                    whole = place - size + 1 >= split\n                    if place < count[p]:\n",
+            "                    whole = True\n                    if place < count[p]:\n",
+        ),
+        bug(
+            "a least value is that of a block that begins before the frame",
+            QUEUED,
+            "                    whole = place - size + 1 >= split\n                    known = ",
+            "                    whole = True\n                    known = ",
+        ),
+        bug("sums have what has left the frame", QUEUED, "k = min(low[i], split) - start\n", "k = 0\n"),
+        bug(
+            "a least value is none of those that leave",
+            QUEUED,
+            "            other = left[min(low[i], split) - start]\n",
+            "            other = -1\n",
+        ),
+        bug(
+            "sums of frames that have no row in common are of the first one",
+            QUEUED,
+            "if i == asked[p] or (low[i] >= split and split < last):\n                start, split, reached = low[i], min(last, high[i]), high[i]\n                left, left_lost",
+            "if i == asked[p]:\n                start, split, reached = low[i], min(last, high[i]), high[i]\n                left, left_lost",
+        ),
+        bug(
+            "least values of frames that have no row in common are of the first one",
+            QUEUED,
+            "if i == asked[p] or (low[i] >= split and split < last):\n                start, split, reached = low[i], min(last, high[i]), high[i]\n                left = ",
+            "if i == asked[p]:\n                start, split, reached = low[i], min(last, high[i]), high[i]\n                left = ",
+        ),
+        bug("of equal orders the first row counts", QUEUED, "    if theirs == mine:\n", "    if earlier < 0:\n"),
+        bug(
+            "of equal least values the last one counts",
+            QUEUED,
+            "    return earlier if theirs <= mine else at\n",
+            "    return earlier if theirs < mine else at\n",
+        ),
+        bug("a row waits as its last column does", QUEUED, "found[p] = min(found[p], place)", "found[p] = place"),
+        bug(
+            "a row waits a tick too long",
+            QUEUED,
+            "many, until - ticks[j])\n            found[p]",
+            "many, until - ticks[j] - 1)\n            found[p]",
+        ),
+        bug(
+            "what a row that waits is made of is gone",
+            QUEUED,
+            "                place = min(place, its)\n",
+            "",
+        ),
+        bug(
+            "rows that are kept are complete before others come",
+            QUEUED_OPERATOR,
+            "Asked.between(come.waited(ticks(after)), waits)",
+            "Asked.between(np.minimum(come.count, waits), waits)",
+        ),
+        bug(
+            "a row that is there is waited for until the limit",
+            ARRIVAL,
+            "np.where(known, np.minimum(instants, own + ticks), own + ticks)",
+            "own + ticks",
+        ),
+        bug(
+            "rows of one instant are gone together",
+            QUEUED_LAYOUT,
+            "return TIME if goes_by_time(self.node) else NUMBER",
+            "return TIME",
+        ),
+        bug("the last of the rows is the first", ARRIVAL, "else -self.number}", "else self.number}"),
+        bug(
+            "texts are compared by their numbers among new rows",
+            "analysis/ordered/over.py",
+            "return kinds.isdisjoint((Kind.STRING, Kind.NULL))",
+            "return kinds.isdisjoint((Kind.NULL,))",
+        ),
+        bug(
+            "frames of few rows are made of blocks",
+            QUEUED_LAYOUT,
+            "many is None or many > FEW_ROWS for",
+            "many is None or many > 0 for",
+        ),
+        bug(
+            "the last rows of a window that is over stay",
+            OPERATOR,
+            "None if _lets_go(ordered) else queued_layout(ordered.node)",
+            "queued_layout(ordered.node)",
+        ),
+        bug(
+            "rows that are looked up are a tick too far away",
+            ARRIVAL,
+            "self.times(of, own)) > within\n",
+            "self.times(of, own)) > within + 1\n",
         ),
         bug(
             "a row without a value has that of its block",
@@ -234,34 +324,28 @@ GROUP = Group(
             "other = abs(known) - base[p] if whole else place",
         ),
         bug(
-            "of equal least values the last one counts",
-            QUEUED,
-            "                        at = other if theirs <= mine else at\n                    else:\n                        at = other\n                place -= size",
-            "                        at = other if theirs < mine else at\n                    else:\n                        at = other\n                place -= size",
-        ),
-        bug(
             "peers that come later are in no frame",
             QUEUED,
-            "            while reached < offsets[p + 1] and new[reached] == new[i]:\n",
-            "            while reached < offsets[p + 1] and reached <= i:\n",
+            "            if peers or after > 0:\n",
+            "            if after > 0:\n",
         ),
         bug(
             "numbers of rows begin anew in each batch",
-            QUEUED_OPERATOR,
+            ARRIVAL,
             "        base[some] = state.rows.numbers(NUMBER)[first[some]]\n",
             "",
         ),
         bug(
             "totals begin anew in each batch",
-            QUEUED_OPERATOR,
+            ARRIVAL,
             "        last[some] = self.kept(self.layout.part(kept, name))[at] + own\n",
             "",
         ),
         bug(
             "rows leave a tick late",
-            QUEUED_OPERATOR,
-            "self.held, reached - self.layout.longest",
-            "self.held, reached - self.layout.longest - 1",
+            QUEUED,
+            "many, until - ticks[j])\n            gone = NEVER",
+            "many, until - ticks[j] - 1)\n            gone = NEVER",
         ),
         bug("a span is over with its last row", SEGMENTS, "look[p] = expires", "look[p] = NEVER"),
         bug(
@@ -411,7 +495,7 @@ GROUP = Group(
             "self.height + self.source[places[kept] - self.height]",
             "places[kept]",
         ),
-        bug("a default stands for NULL", VALUES, "pl.Series(places < 0)", "values.is_null()"),
+        bug("a default stands for NULL", VALUES, "pl.when(pl.Series(missing))", "pl.when(values.is_null())"),
         bug("the greatest is the least", FRAMES, "return keys if self.form is Form.LEAST else ~keys", "return keys"),
         bug("a sum that does not fit is NULL in silence", VALUES, "if self.failed is None:", "if False:"),
         bug(

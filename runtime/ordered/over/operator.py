@@ -9,12 +9,11 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.functions.aggregates import Form
 from tidegate.algebra.ordered.over import FrameAggregate, Over, OverColumn, wait_of
 from tidegate.algebra.schema import Schema
 from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.time import Extended
-from tidegate.analysis.ordered.over import ROWS, need_of
+from tidegate.analysis.ordered.over import ROWS, goes_by_time, is_best_by_range, need_of
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.eval.joins.bands import evaluated
 from tidegate.runtime.eval.lenient import OVERFLOW, SetAside
@@ -105,7 +104,7 @@ class OverFamily(Family[Over]):
 
     def start(self, ordered: OrderedStep) -> OverOperator | QueuedOperator:
         assert isinstance(ordered.node, Over)
-        layout = queued_layout(ordered.node)
+        layout = None if _lets_go(ordered) else queued_layout(ordered.node)
         return self._over(ordered) if layout is None else QueuedOperator.fresh(ordered, layout)
 
     def _over(self, ordered: OrderedStep) -> OverOperator:
@@ -117,7 +116,7 @@ class OverFamily(Family[Over]):
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> OverOperator | QueuedOperator:
         fresh = self.start(ordered)
         if isinstance(fresh, QueuedOperator):
-            return fresh.loaded(tables)
+            return fresh.loaded(tables, ticks(reached))
         node, state = fresh.node, fresh.held
         if (stored := state.stored_in(tables)) is not None:
             places = stored.rows.get_column(PARTITION).to_numpy()
@@ -126,6 +125,12 @@ class OverFamily(Family[Over]):
             left = _left(node, stored, block, complete, ticks(reached))
             state.put(replace(stored, look=left.look))
         return fresh
+
+
+def _lets_go(ordered: OrderedStep) -> bool:
+    """Whether rows that do not go by time alone are let go with their partitions, to which none comes any more."""
+    assert isinstance(ordered.node, Over)
+    return bool(ordered.growing) and not goes_by_time(ordered.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +241,7 @@ def _without_undercut(node: Over, values: Values, left: _Left, reached: int) -> 
     of frames that reach back. The last rows of each partition are left to other columns.
     """
     spans = [column for column in node.columns if need_of(column).ticks is not None]
-    best = [column.aggregate for column in spans if isinstance(column, FrameAggregate) and _is_best(column)]
+    best = [column.aggregate for column in spans if isinstance(column, FrameAggregate) and is_best_by_range(column)]
     if node.waits or not spans or len(best) < len(spans):
         return left
     partitions = np.arange(len(left.partitions) + 1)
@@ -251,11 +256,6 @@ def _without_undercut(node: Over, values: Values, left: _Left, reached: int) -> 
     # All are needed; when the first of them no longer is may be later.
     _, look, _ = _needed(node, np.searchsorted(of, partitions), time[places], time[places], reached)
     return replace(left, places=places, of=of, look=look)
-
-
-def _is_best(column: FrameAggregate) -> bool:
-    """Whether it is the least or greatest value of a frame."""
-    return column.aggregate.entry.form in (Form.LEAST, Form.GREATEST)
 
 
 def _completed(

@@ -22,7 +22,7 @@ from tidegate.algebra.ordered.over import (
     Reported,
     RowNumber,
 )
-from tidegate.algebra.terms import Term
+from tidegate.algebra.terms import Lit, Term
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.order_keys import order_keys
 from tidegate.runtime.kernels.over import running, segments
@@ -58,10 +58,7 @@ class Values:
                 places = segments.neighbours(
                     self.block.offsets, self.block.time, offset, -1 if within is None else within
                 )[at]
-                values = gathered(self.argument(argument), places)
-                if default is not None and default.value is not None:
-                    given = pl.Series([default.value], dtype=values.dtype)
-                    values = pl.select(pl.when(pl.Series(places < 0)).then(pl.lit(given)).otherwise(values)).to_series()
+                values = defaulted(gathered(self.argument(argument), places), places < 0, default)
             case NextDifferent(_, argument, within):
                 every = next_different(self.layout, self.block, argument)
                 places = np.where(self.is_near(every, within), every, -1)[at]
@@ -202,6 +199,14 @@ class Values:
             both = block.spread(np.minimum(valid(rows), valid(orders)))
             places = running.least(block.offsets, block.first, block.spread(keys), both)
         return places
+
+
+def defaulted(values: pl.Series, missing: BoolArray, default: Lit | None) -> pl.Series:
+    """The values, with the default where there is no row."""
+    if default is None or default.value is None:
+        return values
+    given = pl.Series([default.value], dtype=values.dtype)
+    return pl.select(pl.when(pl.Series(missing)).then(pl.lit(given)).otherwise(values)).to_series()
 
 
 def _series(arrays: Mapping[str, Int64Array]) -> dict[str, pl.Series]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -248,38 +251,81 @@ def blocks(numbers: list[int]) -> list[range]:
     return [range(max(0, place - size + 1), place + 1) for place, size in enumerate(sizes)]
 
 
+def asked_of(own: list[list[int]], rng: np.random.Generator) -> tuple[np.ndarray, list[tuple[int, int]]]:
+    """Some rows in succession of each partition, kept ones too: where they begin, and their partitions and places."""
+    asked = []
+    for p, rows in enumerate(own):
+        start, end = np.sort(rng.integers(0, len(rows) + 1, 2)).tolist()
+        asked.append([(p, place) for place in range(start, end)])
+    return np.cumsum([0, *map(len, asked)]), [pair for pairs in asked for pair in pairs]
+
+
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("before", [0, 2, 20])
-def test_values_over_frames_of_queues(before: int, seed: int) -> None:
+@pytest.mark.parametrize(("before", "after", "peers"), [(0, 0, True), (2, 0, False), (20, 0, True), (3, 2, True)])
+def test_values_over_frames_of_queues(before: int, after: int, peers: bool, seed: int) -> None:
+    """Of blocks, with what stands before all of them, and behind, and without a row that all have."""
     (first, count, base, offsets), kept_time, time, own, rng = queue(seed)
+    asked, places = asked_of(own, rng)
+    at = np.array([place for _, place in places], dtype=np.int64)
     width, new = len(kept_time), len(time)
-    low, high = np.empty(new, dtype=np.int64), np.empty(new, dtype=np.int64)
-    queued.frames(first, count, offsets, kept_time, time, before, low, high)
+    low, high = np.empty(len(at), dtype=np.int64), np.empty(len(at), dtype=np.int64)
+    queued.frames_of_range(first, count, offsets, kept_time, time, asked, at, before, after, peers, low, high)
     times, value = np.concatenate([kept_time, time]), rng.integers(0, 4, width + new)
-    valid = rng.integers(0, 3, width + new) > 0
+    valid, tie = rng.integers(0, 3, width + new) > 0, rng.integers(0, 2, width + new)
     value = np.where(valid, value, 0)
     sums, best = np.zeros(width + new), np.zeros(width + new, dtype=np.int64)
+
+    def least(rows: list[int], places: Iterable[int]) -> int:
+        known = [k for k in places if valid[rows[k]]]
+        return min(known, key=lambda k: (value[rows[k]], tie[rows[k]]), default=-1)
+
     for p, rows in enumerate(own):
         numbers = [int(base[p]) + place for place in range(len(rows))]
         for place, block_ in enumerate(blocks(numbers)):
             sums[rows[place]] = sum(value[rows[k]] for k in block_)
-            least = min((k for k in block_ if valid[rows[k]]), key=lambda k: value[rows[k]], default=None)
-            best[rows[place]] = 0 if least is None else numbers[least] * (1 if valid[rows[place]] else -1)
+            chosen = least(rows, block_)
+            best[rows[place]] = 0 if chosen < 0 else numbers[chosen] * (1 if valid[rows[place]] else -1)
     doubles, flags = value.astype(float), valid[width:].astype(np.uint8)
-    made, lost, total, rest = (np.zeros(new) for _ in range(4))
-    ours = (first, count, base, offsets, low, high)
+    made, lost, total, rest = np.zeros(new), np.zeros(new), np.zeros(len(at)), np.zeros(len(at))
+    ours = (first, count, base, offsets, asked, low, high)
     zeros = np.zeros(width)
     queued.add_doubles(*ours, doubles[:width], sums[:width], zeros, doubles[width:], flags, made, lost, total, rest)
-    bests, found = np.zeros(new, dtype=np.int64), np.zeros(new, dtype=np.int64)
-    queued.least(*ours, value[:width], best[:width], value[width:], flags, bests, found)
+    bests, found = np.zeros(new, dtype=np.int64), np.zeros(len(at), dtype=np.int64)
+    stored, fresh = (value[:width], tie[:width], best[:width]), (value[width:], tie[width:])
+    queued.least(*ours, *stored, *fresh, flags, bests, found)
     assert made.tolist() == sums[width:].tolist()
     assert bests.tolist() == best[width:].tolist()
-    for p, rows in enumerate(own):
-        for i in range(offsets[p], offsets[p + 1]):
-            near = [k for k, row in enumerate(rows) if 0 <= time[i] - times[row] <= before]
-            assert near == list(range(low[i], high[i]))
-            assert total[i] == sum(value[rows[k]] for k in near)
-            assert found[i] == min((k for k in near if valid[rows[k]]), key=lambda k: value[rows[k]], default=-1)
+    for i, (p, place) in enumerate(places):
+        rows = own[p]
+        near = [k for k, row in enumerate(rows) if -after <= times[rows[place]] - times[row] <= before]
+        near = [k for k in near if peers or k <= place]
+        assert near == list(range(low[i], high[i]))
+        assert total[i] == sum(value[rows[k]] for k in near)
+        assert found[i] == least(rows, near)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("further", [0, 2, 9])
+@pytest.mark.parametrize("waits", [((-1, 3),), ((2, -1),), ((2, 3),), ((2, -1), (-1, 5)), ()])
+def test_which_rows_of_queues_wait_and_are_needed(waits: tuple[tuple[int, int], ...], further: int, seed: int) -> None:
+    """As `segments` says it of all rows: which are needed, and when fewer are."""
+    (first, count, _base, offsets), kept_time, time, own, _rng = queue(seed)
+    rows, ticks = (np.array([pair[i] for pair in waits], dtype=np.int64) for i in (0, 1))
+    times = np.concatenate([kept_time, time])[[row for rows_ in own for row in rows_]]
+    starts, until = np.cumsum([0, *map(len, own)]), int(times.max()) + further
+    complete = times
+    for many, span in waits:
+        there = segments.neighbours(starts, times, many, -1) if many >= 0 else np.full(len(times), -1)
+        complete = np.maximum(complete, segments.completed_at(times, there, span, NEVER))
+    found = queued.waiting(first, count, offsets, kept_time, time, rows, ticks, until)
+    assert found.tolist() == [int((complete[a:b] <= until).sum()) for a, b in itertools.pairwise(starts)]
+    needs = np.array([-1, 4, 0, 3], dtype=np.int64), np.array([6, -1, -1, 8], dtype=np.int64)
+    first_needed, over = queued.needed(first, count, offsets, kept_time, time, found, until, *needs)
+    kept_from, look, _ = segments.kept_rows(starts, times, complete, until, *needs)
+    assert first_needed.tolist() == (kept_from - starts[:-1]).tolist()
+    rests = found == np.diff(starts)
+    assert over[rests].tolist() == look[rests].tolist()
+    assert (over[~rests] == NEVER).all()
 
 
 def test_ties_are_found_within_partitions_alone() -> None:
@@ -313,3 +359,48 @@ def test_a_sum_of_doubles_beyond_all_is_infinite() -> None:
     for value, wanted in (([np.inf, 1.0, 2.0], [np.inf, np.inf, 3.0]), ([np.nan, 1.0, 2.0], [np.nan, np.nan, 3.0])):
         sums, lost = moving.add_doubles(at, low, high, np.array(value), valid)
         assert np.array_equal(sums + lost, wanted, equal_nan=True)
+
+
+class Looks:
+    """An array that counts how often one of its values is read."""
+
+    def __init__(self, values: np.ndarray, counted: list[int]) -> None:
+        self.values, self.counted = values, counted
+
+    def __getitem__(self, place: int) -> Any:
+        self.counted[0] += 1
+        return self.values[place]
+
+
+@pytest.mark.parametrize("size", [1, 1_000, 100_000])
+def test_frames_look_at_the_rows_that_come_and_leave_and_few_that_stay(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100,000 rows that are kept, in frames of any size, for each of 100 new ones."""
+    kept, new = 100_000, 100
+    for module, name in ((queued, "later"), (queued, "better"), (queued, "added")):
+        monkeypatch.setattr(module, name, getattr(module, name).py_func)
+    first, count, base, offsets = (np.array(of) for of in ([0], [kept], [1], [0, new]))
+    counted = [0]
+    rng = np.random.default_rng(size)
+    value = rng.integers(0, 1000, kept + new)
+    time = np.arange(kept + new)
+    low, high = np.empty(new, dtype=np.int64), np.empty(new, dtype=np.int64)
+    behind, at = Looks(time[:kept], counted), kept + np.arange(new)
+    frames = queued.frames_of_range.py_func
+    frames(first, count, offsets, behind, time[kept:], offsets, at, size - 1, 0, True, low, high)
+    assert (high - low == size).all()
+    assert counted[0] < 8 * new
+    best = np.array([0, *(number - (number & -number) + 1 for number in range(1, kept + 1))])[1:]
+    flags, made, found = np.ones(new, dtype=np.uint8), np.zeros(new, dtype=np.int64), np.zeros(new, dtype=np.int64)
+    ours = (first, count, base, offsets, offsets, low, high)
+    counted[0] = 0
+    stored = [Looks(values, counted) for values in (value[:kept], value[:kept], best)]
+    queued.least.py_func(*ours, *stored, value[kept:], value[kept:], flags, made, found)
+    assert counted[0] < 12 * new + 500
+    counted[0] = 0
+    doubles, sums = value.astype(float), np.zeros(new)
+    stored = [Looks(doubles[:kept], counted) for _ in range(3)]
+    outcome = [np.zeros(new) for _ in range(3)]
+    queued.add_doubles.py_func(*ours, *stored, doubles[kept:], flags, sums, *outcome)
+    assert counted[0] < 12 * new + 500
