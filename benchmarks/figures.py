@@ -103,6 +103,16 @@ PANED = ("count and sum", "least and greatest", "mean of doubles", "last by anot
 PANES: Mapping[int, tuple[int, ...]] = {1: (1, 1_000, 1_000_000), 100: (1, 1_000)}
 #: Values of frames by range that move with each row.
 MOVED = ("least", "mean of doubles")
+#: Values of frames that move with each row, of which a batch has few beside those that are kept.
+MOVED_LITTLE = (
+    "least",
+    "mean of doubles",
+    "least by rows",
+    "mean of doubles by rows",
+    "first in order of time",
+    "last by another order",
+    "greatest, a tick ahead",
+)
 #: Experiments of the ISEQ paper.
 INTERVAL_LISTS = ("share of starts", "length", "interval length", "density")
 #: Queries over situations, and the numbers of keys that they run with.
@@ -331,6 +341,8 @@ def _declared() -> Iterator[tuple[str, Target]]:
     for moved in MOVED:
         for keys, panes in PANES.items():
             yield f"frames, {moved}, {keys} keys: time, {max(panes):,} rows / 1, worst", Target(most=2)
+    for moved in MOVED_LITTLE:
+        yield f"frames in small batches, {moved}: time, {max(PANES[1]):,} rows / 1, worst", Target(most=2)
     for query in SITUATIONS:
         for keys in KEYS:
             title = f"{query}, {keys:,} keys, one core"

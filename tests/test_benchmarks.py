@@ -324,7 +324,7 @@ def test_sections_of_windows_and_counts_run_on_few_rows(monkeypatch: pytest.Monk
     assert equal
     assert len(figures) == 3
     monkeypatch.setattr(windows, "PANES", {1: PANES[1]})
-    assert len(windows.measure(0.001)) == len(windows.AGGREGATES) + len(windows.MOVING)
+    assert len(windows.measure(0.001)) == len(windows.AGGREGATES) + len(windows.MOVING) + len(windows.MOVING_LITTLE)
     base = replace(iseq.BASE, windows=2, density=12, length=3)
     made = iseq.figures(base, (12, 24))
     assert len(made) == 4 * 6
