@@ -27,6 +27,7 @@ from tidegate.algebra.ordered.over import Over
 from tidegate.algebra.semantics import evaluate, evaluate_program
 from tidegate.analysis.ordered.table import family_of
 from tidegate.runtime.inspect.state_listing import list_state
+from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.ordered.over.operator import OverOperator
 from tidegate.runtime.ordered.over.queued import layout as queued
 from tidegate.runtime.ordered.over.queued.layout import FEW_ROWS, queued_layout
@@ -477,7 +478,7 @@ MOVING = over(
 #: Each with how many of 40 rows, one at each tick, are kept in the end, and what the last row says that is complete.
 FAR: Mapping[str, tuple[tg.Relation, int, Event]] = {
     "by range": (MOVING, 10, (sum(range(29, 40)), 11, 11, 34.0, 29)),
-    "first and last": (over(range=10, a=tg.first(S.v, by=S.t), z=tg.last(S.k, by=S.t)), 10, (29, "a")),
+    "first and last": (over(range=10, a=tg.first(S.v, by=S.t), z=tg.last(S.t, by=S.t)), 10, (29, 39)),
     "by another attribute": (over(range=10, a=tg.first(S.t, by=-S.v), z=tg.arg_min(S.t, -S.v)), 10, (39, 39)),
     "by rows": (over(rows=(34, 0), a=tg.min(S.v), z=tg.first(S.t, by=S.t)), 34, (5, 5)),
     "by rows ahead": (over(rows=(33, 2), a=tg.min(S.v), z=tg.max(S.t)), 35, (4, 39)),
@@ -533,6 +534,20 @@ def test_rows_of_frames_leave_when_no_later_one_needs_them() -> None:
             session.step()
             rows.append((session.live_rows()["R: state"], len(session.results("R"))))
         assert rows == [(1, 0), (2, 0), (3, 0), (3, 2), (2, 3), (1, 3), (0, 3), (0, 3)]
+
+
+def test_rows_of_one_instant_leave_one_by_one(tmp_path: Path) -> None:
+    """Of frames by rows, also where a checkpoint says which rows are gone of those that were written before."""
+    rows = T.over(by="k", order="t", tie="n", rows=(34, 0), low=tg.min(T.v))
+    least: dict[int, int] = {}
+    with patch.object(operator_state, "SMALL", 0):
+        for first in range(0, 90, 6):
+            with tg.program(R=rows).session(checkpoint=str(tmp_path / "c")) as session:
+                session.push("T", [("a", n // 3, n, n, 0.0, "") for n in range(first, first + 6)])
+                session.advance("T", first // 3 + 1)
+                session.step()
+                least |= {row["n"]: row["low"] for row in session.results("R")}
+    assert least == {n: max(0, n - 34) for n in range(90)}
 
 
 @pytest.mark.parametrize(
