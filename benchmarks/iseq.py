@@ -1,13 +1,16 @@
 """The four experiments of the ISEQ paper (DEBS 2011, Section 4), with its three executions and the library's own.
 
-    python benchmarks/iseq.py [--windows 4] [--density 60] [--length 6]
+    python benchmarks/iseq.py [--windows 2] [--density 200] [--length 10] [--only DENSITY]
 
-Intervals of 20 kinds, of which a sequence restricts some by a chain of ends. Varied are the share of starts among these
-ends (Table 2), the length of the sequence, that of the intervals, and how many there are in a window, from 50 to 800.
-The paper has 200 intervals in a window and sequences of 10 elsewhere; less is usual here, since the executions are
-plain Python. Of 800 a window there are four in a sequence: ten have thousands of millions of matches. Beginnings are
-told to all. Measured are pairs of intervals that were compared, intervals that are kept on average at the end of a
-batch, and time. Beside them stands what the paper says.
+Intervals of 20 kinds, 200 of them in a window, of which a sequence restricts 10 by a chain of ends. Varied are the
+share of starts among these ends (all eleven of Table 2), the length of the sequence, that of the intervals, and how
+many there are in a window, from 50 to 800. All this is as the paper has it, save one thing: the sequences of the
+fourth experiment have 4 intervals instead of 10, of which 800 a window have thousands of millions of combinations.
+There are as many intervals in each of its settings. Every setting has results, and all executions the same.
+
+Beginnings are told to all. Measured are pairs of intervals that were compared, intervals that are kept on average at
+the end of a batch, and processor time: three rounds, in each of which all executions take turns, and each is repeated
+until it has run for a third of a second. Beside them stands what the paper says.
 """
 
 from __future__ import annotations
@@ -17,15 +20,16 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
-from benchmarks.figures import Figure, declared
+from benchmarks.figures import PAIRS, Figure, declared
 from tidegate.algebra.ordered.match.node import Match
 from tidegate.runtime.testkit.interval_executions import (
     EXECUTIONS,
@@ -37,6 +41,8 @@ from tidegate.runtime.testkit.interval_executions import (
 from tidegate.runtime.testkit.interval_lists import interval_list
 
 KINDS, WINDOW = 20, 10_000
+#: Seconds of processor time for which a way runs at least, again and again.
+LEAST = 0.3
 #: What the paper says of its figures, in its words' order: experiment, and what it saw.
 PAPER = {
     "share of starts": "stacks / naive 0.4 without starts, 1.03 to 1.12 from 80 % on; less than 5 % less is kept",
@@ -59,38 +65,67 @@ class Setting:
     density: int
     windows: int
 
+    @property
+    def ends(self) -> list[Literal["ts", "te"]]:
+        """Of each interval of the sequence the end that is restricted: starts and ends take turns as evenly as they
+        can.
+        """
+        many = round(self.length * self.starts / 100)
+        return ["ts" if (n + 1) * many // self.length > n * many // self.length else "te" for n in range(self.length)]
+
     def text(self) -> str:
         """The sequence: a chain of one end of each of its intervals."""
         names = [f"K{n}" for n in range(self.length)]
-        many = round(self.length * self.starts / 100)
-        # Starts and ends take turns as evenly as they can.
-        ends = ["ts" if (n + 1) * many // self.length > n * many // self.length else "te" for n in range(self.length)]
-        chain = " < ".join(f"{name}.{end}" for name, end in zip(names, ends, strict=True))
+        chain = " < ".join(f"{name}.{end}" for name, end in zip(names, self.ends, strict=True))
         return f"EVENT ISEQ [{chain}] ({', '.join(names)}; {WINDOW})"
 
     def intervals(self, seed: int = 1) -> list[Interval]:
+        """Intervals at random. In each window one combination gets the kinds that it needs, so that there are results:
+        of 18 kinds there would be hardly any.
+        """
         rng = random.Random(seed)
         found = []
         for _ in range(self.density * self.windows):
             middle = rng.uniform(0, self.windows * WINDOW)
             half = max(1.0, rng.gauss(self.part * WINDOW, self.part * WINDOW / 4) / 2)
             found.append((f"K{rng.randrange(KINDS)}", int(middle - half), int(middle + half) + 1))
+        for first in range(0, self.windows * WINDOW, WINDOW):
+            reached = first
+            free = {n for n, (_, ts, te) in enumerate(found) if first <= ts and te < first + WINDOW}
+            for number, end in enumerate(self.ends):
+                place = 1 if end == "ts" else 2
+                later = [n for n in free if int(found[n][place]) > reached]
+                if not later:
+                    break
+                nearest = min(later, key=lambda n: (found[n][place], n))
+                reached = int(found[nearest][place])
+                found[nearest] = (f"K{number}", *found[nearest][1:])
+                free.remove(nearest)
         return found
+
+
+#: The ways that are compared. The library's own frees what it can after each batch, or by default.
+Way = Literal["naive", "stacks", "punctuated", "embedded"]
+WAYS: tuple[Way, ...] = (*EXECUTIONS, "embedded")
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Pairs compared, average of what is kept, seconds of processor time, and results."""
+    """Pairs compared, averages of the intervals that are kept and of the beginnings that are remembered beside them,
+    seconds of processor time, and results. The library's own execution does not count what it compares, and the
+    paper's keep beginnings and intervals together: both are 0 then.
+    """
 
     tested: int
     kept: float
+    begun: float
     seconds: float
     results: int
 
 
-#: What is usual here, and in how many intervals the fourth experiment has which numbers in a window.
-BASE = Setting(length=6, starts=50, part=1 / 10, density=60, windows=4)
-DENSE, DENSITIES = 4, (50, 100, 200, 400, 800)
+#: What is usual here, as in the paper, and of how many intervals the sequences of the fourth experiment are.
+BASE = Setting(length=10, starts=50, part=1 / 10, density=200, windows=2)
+DENSE, DENSITIES, LENGTHS, PARTS = 4, (50, 100, 200, 400, 800), (2, 6, 10, 14, 18), (100, 50, 20, 10, 5)
 #: Batches of a window.
 STEPS = 10
 
@@ -119,7 +154,18 @@ def batches(setting: Setting, intervals: Sequence[Interval]) -> Iterator[tuple[i
         yield (number + 1) * step - 1, list(some)
 
 
-def measure(setting: Setting, execution: Execution, intervals: Sequence[Interval]) -> Measured:
+def measure(setting: Setting, way: Way, intervals: Sequence[Interval]) -> Measured:
+    """One way, repeated until it has run for `LEAST`: the time is that of one run."""
+    once: Callable[[], Measured]
+    once = (lambda: own(setting, intervals)) if way == "embedded" else (lambda: executed(setting, way, intervals))
+    runs = [once()]
+    while sum(run.seconds for run in runs) < LEAST:
+        runs.append(once())
+    return replace(runs[0], seconds=statistics.mean(run.seconds for run in runs))
+
+
+def executed(setting: Setting, execution: Execution, intervals: Sequence[Interval]) -> Measured:
+    """One of the paper's executions, in plain Python."""
     node = sequence(setting)._node
     assert isinstance(node, Match)
     running = IntervalExecution(interval_list(node), execution)
@@ -129,13 +175,15 @@ def measure(setting: Setting, execution: Execution, intervals: Sequence[Interval
         results += sum(len(running.arrive(arrival)) for arrival in coming)
         seconds += time.process_time() - began
         kept.append(running.ended())
-    return Measured(running.tested, statistics.mean(kept), seconds, results)
+    return Measured(running.tested, statistics.mean(kept), 0, seconds, results)
 
 
-def own(setting: Setting, intervals: Sequence[Interval]) -> Measured:
-    """The library's execution, which frees what it can after each batch. What it compares it does not count."""
-    kept, seconds = [], 0.0
-    with tg.program(R=sequence(setting)).session(threads=1, collect_garbage="exact") as session:
+def own(
+    setting: Setting, intervals: Sequence[Interval], collect_garbage: Literal["exact", "amortised"] = "exact"
+) -> Measured:
+    """The library's execution, which frees what it can after each batch, or what is worth it."""
+    kept, begun, seconds = [], [], 0.0
+    with tg.program(R=sequence(setting)).session(threads=1, collect_garbage=collect_garbage) as session:
         for reached, coming in batches(setting, intervals):
             rows = [(arrival.id, arrival.role, arrival.ts, arrival.te) for arrival in coming]
             began = time.process_time()
@@ -144,57 +192,121 @@ def own(setting: Setting, intervals: Sequence[Interval]) -> Measured:
             report = session.step()
             seconds += time.process_time() - began
             kept.append(sum(count for name, count in report.live_rows.items() if name.startswith("E#")))
+            begun.append(report.live_rows["beginnings of E"])
         session.finish()
         session.step()
         results = len(session.results("R"))
-    return Measured(0, statistics.mean(kept), seconds, results)
+    return Measured(0, statistics.mean(kept), statistics.mean(begun), seconds, results)
 
 
 def experiments(base: Setting, densities: Sequence[int] = DENSITIES) -> Iterator[tuple[str, str, Setting]]:
     """The name of each experiment, what is varied, and the setting."""
-    for starts in range(0, 101, 20):
+    for starts in range(0, 101, 10):
         yield "share of starts", f"{100 - starts}t-{starts}s", replace(base, starts=starts)
-    for length in range(2, 19, 4):
+    for length in LENGTHS:
         yield "length", str(length), replace(base, length=length)
-    for divisor in (100, 50, 20, 10, 5):
+    for divisor in PARTS:
         yield "interval length", f"W/{divisor}", replace(base, part=1 / divisor)
     for density in densities:
-        yield "density", str(density), replace(base, length=min(base.length, DENSE), density=density, part=1 / 20)
+        windows = base.windows * max(densities) // density
+        dense = replace(base, length=min(base.length, DENSE), density=density, part=1 / 20, windows=windows)
+        yield "density", str(density), dense
 
 
-def run(base: Setting, densities: Sequence[int] = DENSITIES) -> Iterator[tuple[str, str, list[Measured]]]:
-    """Of each setting the experiment, what is varied, and what each execution and the library took, in this order."""
+#: What each way took, in each round.
+Rounds = dict[Way, list[Measured]]
+
+
+def run(
+    base: Setting, densities: Sequence[int] = DENSITIES, only: str | None = None, rounds: int = PAIRS
+) -> Iterator[tuple[str, str, Setting, Rounds]]:
+    """Of each setting the experiment, what is varied, and what each way took: the ways take turns."""
     for experiment, varied, setting in experiments(base, densities):
+        if only not in (None, experiment):
+            continue
         intervals = setting.intervals()
-        found = [*(measure(setting, execution, intervals) for execution in EXECUTIONS), own(setting, intervals)]
-        if len({one.results for one in found}) > 1:
+        found: Rounds = {way: [] for way in WAYS}
+        for _ in range(rounds):
+            for way in WAYS:
+                found[way].append(measure(setting, way, intervals))
+        if len({one.results for of_way in found.values() for one in of_way}) > 1:
             raise RuntimeError(f"{experiment}, {varied}: results differ: {found}")
-        yield experiment, varied, found
+        if not found["embedded"][0].results:
+            raise RuntimeError(f"{experiment}, {varied}: no results, so nothing is compared")
+        yield experiment, varied, setting, found
 
 
-def figures(base: Setting = BASE, densities: Sequence[int] = DENSITIES) -> list[Figure]:
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """What one way took beside another in a setting, in each round: the median, with the least and the greatest."""
+
+    of: tuple[float, ...]
+
+    @classmethod
+    def of_time(cls, found: Rounds, one: Way, other: Way) -> Ratio:
+        return cls(tuple(a.seconds / b.seconds for a, b in zip(found[one], found[other], strict=True)))
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.of)
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({min(self.of):.2f}-{max(self.of):.2f})"
+
+
+def figures(base: Setting = BASE, densities: Sequence[int] = DENSITIES, rounds: int = PAIRS) -> list[Figure]:
     """Of each experiment what is kept, how many pairs are compared, and the time, one execution beside the other."""
     made = []
-    naive, stacks, punctuated = range(len(EXECUTIONS))
-    by_experiment: dict[str, list[list[Measured]]] = {}
-    for experiment, _, found in run(base, densities):
-        by_experiment.setdefault(experiment, []).append(found)
+    by_experiment: dict[str, dict[str, Rounds]] = {}
+    for experiment, varied, _, found in run(base, densities, rounds=rounds):
+        by_experiment.setdefault(experiment, {})[varied] = found
     for experiment, settings in by_experiment.items():
         title = f"interval sequences, {experiment}"
-        kept = [found[-1].kept / max(found[punctuated].kept, 1e-9) for found in settings]
+        kept = [found["embedded"][0].kept / max(found["punctuated"][0].kept, 1e-9) for found in settings.values()]
         made.append(declared(f"{title}: kept, embedded / punctuated, worst", max(kept), _all(kept)))
-        for one, other in ((punctuated, stacks), (stacks, naive)):
-            sides = f"{EXECUTIONS[one]} / {EXECUTIONS[other]}"
-            pairs = [found[one].tested / max(found[other].tested, 1) for found in settings]
-            made.append(declared(f"{title}: pairs, {sides}", statistics.median(pairs), _all(pairs)))
-            times = [found[one].seconds / max(found[other].seconds, 1e-9) for found in settings]
-            detail = f"{_all(times)}; the paper: {PAPER[experiment]}"
-            made.append(declared(f"{title}: time, {sides}", statistics.median(times), detail))
-        times = [found[-1].seconds / max(found[punctuated].seconds, 1e-9) for found in settings]
-        made.append(declared(f"{title}: time, embedded / punctuated", statistics.median(times), _all(times)))
+        sides: tuple[tuple[Way, Way], ...] = (("punctuated", "stacks"), ("stacks", "naive"))
+        for one, other in sides:
+            pairs = [found[one][0].tested / max(found[other][0].tested, 1) for found in settings.values()]
+            made.append(declared(f"{title}: pairs, {one} / {other}", statistics.median(pairs), _all(pairs)))
+            times = _times(settings, one, other)
+            detail = f"{_each(times)}; the paper: {PAPER[experiment]}"
+            made.append(declared(f"{title}: time, {one} / {other}", _median(times), detail))
+        times = _times(settings, "embedded", "punctuated")
+        made.append(declared(f"{title}: time, embedded / punctuated", _median(times), _each(times)))
+    made += _beside_the_paper(by_experiment)
     for figure in made:
         print(figure.line(), flush=True)
     return made
+
+
+def _beside_the_paper(of: dict[str, dict[str, Rounds]]) -> Iterator[Figure]:
+    """The ratios that the paper tells in numbers, which are the targets."""
+    shares, lengths = of["share of starts"], of["length"]
+    first, last = str(min(LENGTHS)), str(max(LENGTHS))
+    for name, ratios in (
+        ("share of starts: time, stacks / naive, no starts", {"": Ratio.of_time(shares["100t-0s"], "stacks", "naive")}),
+        (
+            "share of starts: time, stacks / naive, from 80 % of starts on, worst",
+            _times({varied: shares[varied] for varied in ("20t-80s", "10t-90s", "0t-100s")}, "stacks", "naive"),
+        ),
+        ("share of starts: time, punctuated / naive, worst", _times(shares, "punctuated", "naive")),
+        ("length: time, punctuated / stacks, shortest", {"": Ratio.of_time(lengths[first], "punctuated", "stacks")}),
+        ("length: time, punctuated / stacks, longest", {"": Ratio.of_time(lengths[last], "punctuated", "stacks")}),
+    ):
+        worst = max(ratio.median for ratio in ratios.values())
+        yield declared(f"interval sequences, {name}", worst, _each(ratios))
+
+
+def _times(settings: dict[str, Rounds], one: Way, other: Way) -> dict[str, Ratio]:
+    return {varied: Ratio.of_time(found, one, other) for varied, found in settings.items()}
+
+
+def _median(ratios: dict[str, Ratio]) -> float:
+    return statistics.median(ratio.median for ratio in ratios.values())
+
+
+def _each(ratios: dict[str, Ratio]) -> str:
+    return ", ".join(f"{varied} {ratio}".strip() for varied, ratio in ratios.items())
 
 
 def _all(ratios: Sequence[float]) -> str:
@@ -206,21 +318,30 @@ def main() -> int:
     parser.add_argument("--windows", type=int, default=BASE.windows)
     parser.add_argument("--density", type=int, default=BASE.density)
     parser.add_argument("--length", type=int, default=BASE.length)
+    parser.add_argument("--only", choices=PAPER, help="one of the experiments")
     options = parser.parse_args()
     base = replace(BASE, length=options.length, density=options.density, windows=options.windows)
-    names = [*EXECUTIONS, "own"]
-    three = ", ".join(EXECUTIONS)
-    print(
-        f"| experiment | | results | pairs compared: {three} | kept: {', '.join(names)} | seconds: {', '.join(names)} |"
+    ways = ", ".join(WAYS)
+    heads = (
+        "experiment",
+        "",
+        "results",
+        f"pairs compared: {', '.join(EXECUTIONS)}",
+        f"intervals kept: {ways} + beginnings, embedded by default + beginnings",
+        f"seconds: {ways}",
     )
-    print("| --- | --- | --- | --- | --- | --- |")
-    for experiment, varied, found in run(base):
-        tested = ", ".join(f"{one.tested:,}" for one in found[:3])
-        kept = ", ".join(f"{one.kept:.1f}" for one in found)
-        seconds = ", ".join(f"{one.seconds:.2f}" for one in found)
-        print(f"| {experiment} | {varied} | {found[-1].results:,} | {tested} | {kept} | {seconds} |", flush=True)
+    print(f"| {' | '.join(heads)} |\n{'| --- ' * len(heads)}|")
+    for experiment, varied, setting, found in run(base, only=options.only):
+        first = [found[way][0] for way in WAYS]
+        tested = ", ".join(f"{one.tested:,}" for one in first[:-1])
+        by_default = own(setting, setting.intervals(), "amortised")
+        kept = ", ".join(f"{one.kept:.1f}" for one in first)
+        kept += f" + {first[-1].begun:.1f}, {by_default.kept:.1f} + {by_default.begun:.1f}"
+        seconds = ", ".join(f"{statistics.median(one.seconds for one in found[way]):.3f}" for way in WAYS)
+        print(f"| {experiment} | {varied} | {first[-1].results:,} | {tested} | {kept} | {seconds} |", flush=True)
     for experiment, said in PAPER.items():
-        print(f"paper, {experiment}: {said}")
+        if options.only in (None, experiment):
+            print(f"paper, {experiment}: {said}")
     return 0
 
 

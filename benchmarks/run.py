@@ -215,7 +215,7 @@ SECTIONS: dict[str, Callable[[Data], Measured]] = {
     ),
     "state": lambda data: _state(min(data.rows, 200_000), data.batches),
     "stalls": lambda _: stalls.measure(),
-    "sequences": lambda _: sequences.measure(),
+    "sequences": lambda _: sequences.measure_all(),
     "contexts": lambda _: contexts.measure(),
     "linear road": lambda _: linear_road_figures.measure(),
     "peak": lambda _: linear_road_figures.peak("embedded"),

@@ -6,15 +6,16 @@ A scan of one partition, many partitions, quantifiers and navigation are there t
 measures its MATCH_RECOGNIZE, word for word and over its rows (`duckdb_patterns.py`), beside loops in Python that find
 the same; and as ours, over values at random. The session has one thread, and Polars has one thread too, where
 `POLARS_MAX_THREADS=1` is set; seconds are those of the process, on all cores. The installed DuckDB does not read the
-clause. `pandas-match-recognize` needs NumPy before 2.2, so it is run in an environment of its own,
-`--peer out/peer/bin/python`.
+clause. `pandas-match-recognize` needs NumPy before 2.2, so it is run in an environment of its own, which is made in
+`out/peer` where packages can be installed; without it that line says that it is not available.
 
-python benchmarks/sequences.py [--rows 2000000] [--peer PYTHON [--peer-rows 20000]]
+python benchmarks/sequences.py [--rows 2000000] [--peer PYTHON] [--only-peer]
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import statistics
 import subprocess
 import sys
@@ -32,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
 from benchmarks.duckdb_patterns import MOST, PATTERNS
-from benchmarks.figures import PAIRS, SEQUENCES, Figure, compared, declared, print_table
+from benchmarks.figures import PAIRS, PEER_FIGURE, SEQUENCES, Figure, compared, declared, print_table
 
 BATCHES = 100
 S = tg.stream("S", "k bigint, t bigint, v bigint", progress="t")
@@ -97,6 +98,8 @@ SHAPES: Mapping[str, Shape] = {
     "quantifiers": Shape(100, 1000, quantifiers),
     "navigation": Shape(100, 1000, navigation),
 }
+#: The version of `pandas-match-recognize` that is compared, and the rows that it gets: of more it takes minutes.
+PEER_VERSION, PEER_ROWS = "0.2.5", 20_000
 assert tuple(SHAPES) == SEQUENCES
 
 
@@ -105,20 +108,23 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=MOST)
     options.add_argument("--peer", metavar="PYTHON", help="a Python that has pandas-match-recognize")
-    options.add_argument("--peer-rows", type=int, default=20_000)
+    options.add_argument("--only-peer", action="store_true", help="nothing else than that comparison")
     chosen = options.parse_args()
-    figures, equal = measure(chosen.rows)
-    print_table(figures)
-    if chosen.peer:
-        ratios, same_matches = beside_pandas(chosen.peer_rows, chosen.peer)
-        equal &= same_matches
-        spread = f"least {min(ratios):.0f}, greatest {max(ratios):.0f} of {len(ratios)} pairs"
-        print(f"scan: rows/s, embedded / pandas-match-recognize: {statistics.median(ratios):.0f} ({spread})")
-    return 0 if equal else 1
+    figures, equal = ([], True) if chosen.only_peer else measure(chosen.rows)
+    its, alike = with_peer(chosen.peer or peer_python())
+    print_table(figures + its)
+    return 0 if equal and alike else 1
+
+
+def measure_all() -> tuple[list[Figure], bool]:
+    """All figures, with that of `pandas-match-recognize` where it is available."""
+    figures, equal = measure()
+    its, alike = with_peer(peer_python())
+    return figures + its, equal and alike
 
 
 def measure(rows: int = MOST) -> tuple[list[Figure], bool]:
-    """All figures, and whether all ways have the same results."""
+    """The figures that need nothing else than what is installed, and whether all ways have the same results."""
     figures, equal = list[Figure](), True
     for name, shape in SHAPES.items():
         its, _, alike = timed_in_batches(name, shape.matches, events_of(rows, shape))
@@ -281,6 +287,35 @@ def same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
     return one.select(columns).sort(columns).equals(other.select(columns).sort(columns))
 
 
+def peer_python(folder: Path = Path("out/peer")) -> str | None:
+    """A Python that has `pandas-match-recognize`, in an environment that is made where there is none. None where it
+    cannot be installed.
+    """
+    python = folder / "bin" / "python"
+    if not python.exists():
+        try:
+            for command in (
+                [sys.executable, "-m", "venv", str(folder)],
+                [str(python), "-m", "pip", "install", "--quiet", f"pandas-match-recognize=={PEER_VERSION}"],
+            ):
+                subprocess.run(command, check=True, capture_output=True, timeout=300)
+        except (subprocess.SubprocessError, OSError):
+            shutil.rmtree(folder, ignore_errors=True)
+            return None
+    return str(python)
+
+
+def with_peer(python: str | None) -> tuple[list[Figure], bool]:
+    """The figure of `pandas-match-recognize`, if there is such a Python, and whether its matches are equal."""
+    if python is None:
+        print(f"{PEER_FIGURE}: not available, as it cannot be installed", flush=True)
+        return [], True
+    ratios, equal = beside_pandas(PEER_ROWS, python)
+    figure = compared(PEER_FIGURE, ratios)
+    print(figure.line(), flush=True)
+    return [figure], equal
+
+
 def beside_pandas(rows: int, python: str) -> tuple[list[float], bool]:
     """How many times as long the scan takes with pandas-match-recognize, in pairs, and whether matches are equal."""
     shape, ratios, equal = SHAPES["scan"], list[float](), True
@@ -288,6 +323,7 @@ def beside_pandas(rows: int, python: str) -> tuple[list[float], bool]:
     with tempfile.TemporaryDirectory() as folder:
         given, found = (str(Path(folder) / name) for name in ("given.csv", "found.csv"))
         events.write_csv(given)
+        run(shape.matches, events, 1)  # kernels are loaded
         for _ in range(PAIRS):
             own, taken = run(shape.matches, events, 1)
             command = [python, "-c", PEER, given, CLAUSE, found]

@@ -50,6 +50,7 @@ from benchmarks.figures import (
     DECLARED,
     END,
     IN_VAIN,
+    INTERVAL_TIMES,
     LOOK_BACK,
     LOOK_BACK_NATIVE,
     MERGED,
@@ -57,6 +58,7 @@ from benchmarks.figures import (
     PAIRS,
     PANES,
     PASSING,
+    PEER_FIGURE,
     STALLED,
     UNMEASURED,
     compared,
@@ -325,9 +327,51 @@ def test_sections_of_windows_and_counts_run_on_few_rows(monkeypatch: pytest.Monk
     assert len(figures) == 3
     monkeypatch.setattr(windows, "PANES", {1: PANES[1]})
     assert len(windows.measure(0.001)) == len(windows.AGGREGATES) + len(windows.MOVING) + len(windows.MOVING_LITTLE)
-    base = replace(iseq.BASE, windows=2, density=12, length=3)
-    made = iseq.figures(base, (12, 24))
-    assert len(made) == 4 * 6
+    monkeypatch.setattr(iseq, "LEAST", 0)
+    monkeypatch.setattr(iseq, "LENGTHS", (2, 5))
+    monkeypatch.setattr(iseq, "PARTS", (50, 10))
+    made = iseq.figures(replace(iseq.BASE, windows=1, density=60, length=4), (60,), rounds=1)
+    assert len(made) == 4 * 6 + len(INTERVAL_TIMES)
+
+
+def test_every_setting_of_interval_sequences_has_a_combination_in_each_window() -> None:
+    """With the kinds that it restricts, in its order: what is compared is never nothing with nothing."""
+    for experiment, varied, setting in iseq.experiments(iseq.BASE):
+        intervals = setting.intervals()
+        assert len(intervals) == setting.density * setting.windows
+        for first in range(0, setting.windows * iseq.WINDOW, iseq.WINDOW):
+            inside = [one for one in intervals if first <= one[1] and one[2] < first + iseq.WINDOW]
+            reached = first
+            for number, end in enumerate(setting.ends):
+                ends = [ts if end == "ts" else te for kind, ts, te in inside if kind == f"K{number}"]
+                reached = min((one for one in ends if one > reached), default=first + iseq.WINDOW)
+            assert reached < first + iseq.WINDOW, (experiment, varied, first)
+    settings = list(iseq.experiments(iseq.BASE))
+    assert sum(experiment == "share of starts" for experiment, _, _ in settings) == 11, "Table 2"
+    sizes = {len(setting.intervals()) for experiment, _, setting in settings if experiment == "density"}
+    assert len(sizes) == 1, "as many intervals in each"
+
+
+def test_a_peer_that_cannot_be_installed_is_said_to_be_lacking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "no python"))
+    assert sequences.peer_python(tmp_path / "peer") is None
+    assert sequences.with_peer(None) == ([], True)
+    assert "not available" in capsys.readouterr().out
+    assert lacking([declared(name, 1.0) for name in DECLARED if name != PEER_FIGURE]) == []
+    (tmp_path / "peer" / "bin").mkdir(parents=True)
+    (tmp_path / "peer" / "bin" / "python").touch()
+    assert sequences.peer_python(tmp_path / "peer") == str(tmp_path / "peer" / "bin" / "python"), "it is made once"
+
+
+def test_interval_sequences_without_results_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = replace(iseq.BASE, windows=1, density=4, length=3)
+    monkeypatch.setattr(iseq, "experiments", lambda *_: [("length", "3", setting)])
+    monkeypatch.setattr(iseq, "LEAST", 0)
+    monkeypatch.setattr(iseq.Setting, "intervals", lambda _: [("K0", 1, 5)])
+    with pytest.raises(RuntimeError, match="no results"):
+        list(iseq.run(setting, rounds=1))
 
 
 def test_queries_in_contexts_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:

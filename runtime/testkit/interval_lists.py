@@ -10,6 +10,7 @@ from tidegate.algebra.diagnostics.shown import shown
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import QueryError
 from tidegate.algebra.ordered.match.node import Match
+from tidegate.algebra.time import INF
 from tidegate.analysis.ordered.match.detection import detection_of
 from tidegate.analysis.ordered.match.restrictions import closed
 
@@ -36,13 +37,25 @@ class IntervalList:
 
     def fit(self, first: tuple[int, int, int], second: tuple[int, int, int]) -> bool:
         """Whether two intervals, each with its role, keep the bounds between them."""
-        (i, *a), (j, *b) = first, second
-        for x, u in enumerate(a):
-            for y, v in enumerate(b):
-                up, down = self.most[2 * j + y][2 * i + x], self.most[2 * i + x][2 * j + y]
-                if (up is not None and u - v > up) or (down is not None and v - u > down):
-                    return False
-        return True
+        (i, start, end), (j, other_start, other_end) = first, second
+        (a, b), (c, d), (e, f), (g, h) = self._between[i][j]
+        return (
+            a <= start - other_start <= b
+            and c <= start - other_end <= d
+            and e <= end - other_start <= f
+            and g <= end - other_end <= h
+        )
+
+    @cached_property
+    def _between(self) -> list[list[list[tuple[float, float]]]]:
+        """The least and greatest difference of each end of one role and each end of another."""
+        roles, ends = range(len(self.roles)), (0, 1)
+        return [[[self._span(2 * i + x, 2 * j + y) for x in ends for y in ends] for j in roles] for i in roles]
+
+    def _span(self, u: End, v: End) -> tuple[float, float]:
+        """Between what the difference u − v of two ends lies."""
+        most, least = self.most[v][u], self.most[u][v]
+        return -INF if least is None else -least, INF if most is None else most
 
     def lasts(self, role: int, ticks: int) -> bool:
         """Whether an interval of a role may last so long: also less than the window."""
