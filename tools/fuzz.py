@@ -36,7 +36,7 @@ FAMILIES = (
     *("rules", "staged", "embedded", "windows", "recursive", "recursive-embedded"),
     *("situations", "over", "asof", "versions", "ranks", "row-windows", "ticks", "sequences", "folding", "large"),
     *("sequence-kernels", "sequences-directed", "contexts", "contexts-above", "contexts-inside", "iseq", "iseq-begun"),
-    *("counted", "composed"),
+    *("counted", "composed", "iseq-derived"),
 )
 
 

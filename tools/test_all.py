@@ -118,6 +118,7 @@ def parts(folder: Path, gigabytes: float, seed: int) -> dict[str, Commands]:
         "random counts of matches": random("fuzz-counted", "counted", 1_000, 350),
         "random interval sequences": random("fuzz-iseq", "iseq", 16_000, 5_000),
         "random beginnings of intervals": random("fuzz-iseq-begun", "iseq-begun", 1_000, 300),
+        "random intervals beside derived ones": random("fuzz-iseq-derived", "iseq-derived", 2_000, 300),
         "random recursions": random("fuzz-recursive", "recursive-embedded", 1_000, 350),
         "random folding": random("fuzz-folding", "folding", 1_000, 250),
         "random sequences": random("fuzz-sequences", "sequences", 4_000, 1_800),

@@ -162,6 +162,12 @@ class Family(Generic[N]):
         """
         raise NotImplementedError
 
+    def freed_inputs(self, node: N, *, always: bool) -> Mapping[int, tuple[str, Sequence[str]]]:
+        """The inputs of whose stored rows the operator says which it needs, before keep lets them go: each with its
+        name, and with the names of what its rows wait for (rule R29). `always` as in `freed`.
+        """
+        return {}
+
     def joins_rows(self, node: N) -> bool:
         """Whether a row of the result is one stored row of each input, and nothing else: then rows are partners of each
         other (rule R21).

@@ -41,6 +41,7 @@ OPTIONAL: Final = (
     "completion_hint",
     "declarations",
     "freed",
+    "freed_inputs",
     "summary",
     "orders",
     "per_start",

@@ -23,6 +23,7 @@ from tidegate.runtime.plan.placement import Limits
 from tidegate.runtime.plan.progress import ProgressState
 from tidegate.runtime.plan.steps import Buffer, Plan
 from tidegate.runtime.state.batch import Batch
+from tidegate.runtime.state.manifest import OperatorFiles
 from tidegate.runtime.state.segments import Segment, covering, plan_compaction
 
 GarbageCollection = Literal["amortised", "exact", "off"]
@@ -217,10 +218,15 @@ class Garbage:
         return folds, merges + [replace(made, segments=group) for group in fresh]
 
     def swept(
-        self, executor: Executor, batch: Batch, segments: Segments, progress: ProgressState
+        self,
+        executor: Executor,
+        batch: Batch,
+        segments: Segments,
+        progress: ProgressState,
+        operators: Mapping[str, OperatorFiles],
     ) -> dict[str, tuple[Segment, ...]]:
         """What partner and kill rule leave of the buffers that they change, at the progress of a whole batch (rule
-        R23).
+        R23), in these states of its operators.
 
         Exact: all that they can free. Amortised: of a bounded number of rows, those that are next.
         """
@@ -236,7 +242,8 @@ class Garbage:
             read = (*buffers, *(one.buffer for one in begun.values()))
             stored = {buffer.id: segments[buffer.id] for buffer in read}
             worth = 0.0 if self.mode == "exact" else WORTH
-            sweep = Sweep(self.plan, buffers, stored, progress.queries, progress.bounds(self.plan), worth, begun)
+            bounds = progress.bounds(self.plan)
+            sweep = Sweep(self.plan, buffers, stored, progress.queries, bounds, worth, begun, operators)
             if self.mode == "amortised":
                 watch = self.watches.setdefault(buffers[0].id, Watch())
                 watch.arrived(sum(self._arrived[buffer.id] for buffer in buffers), most)

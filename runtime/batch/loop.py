@@ -170,7 +170,7 @@ class Runner:
         buffer.
         """
         segments = self.garbage.collected(self.executor, batch, state.segments, state.progress)
-        swept = self.garbage.swept(self.executor, batch, segments, state.progress)
+        swept = self.garbage.swept(self.executor, batch, segments, state.progress, state.operators)
         freed = {name: sum(s.rows for s in segments[name]) - sum(s.rows for s in left) for name, left in swept.items()}
         segments |= swept
         kept = dict(self.executor.persist(batch, segments))

@@ -121,8 +121,9 @@ class _Slice:
                     if leaf.partner or leaf.kill:
                         for asked in _cases_of(sweep, query, leaf, rows):
                             checks += _checks(sweep, asked, leaves, rows, alive, begun)
-                    else:
-                        alive |= _holding(rows, leaf.keep(sweep.progress[query.name]), buffer)
+                        continue
+                    holding = _holding(rows, leaf.keep(sweep.progress[query.name]), buffer)
+                    alive |= holding & sweep.judged(query, leaf, rows) if leaf.judged else holding
         instants = {name: np.asarray(rows[name]) for name in buffer.instants}
         return cls(rows, alive, checks, instants, seq)
 

@@ -68,12 +68,18 @@ class _Reader:
         needed = [
             (_id(leaf), filtered(self._rows(leaf), leaf.keep(self.p), _buffer(leaf).stored)[ROW])
             for leaf in self.leaves
-            if not (leaf.partner or leaf.kill)
+            if not (leaf.partner or leaf.kill or leaf.judged)
         ]
+        needed += [self._judged(leaf) for leaf in self.leaves if leaf.judged]
         if self.query.purge is not None:
             for case in self.query.purge.cases:
                 needed += self._case(case)
         return needed
+
+    def _judged(self, leaf: Leaf) -> tuple[str, pl.Series]:
+        """The rows that keep leaves, of which the operator needs each."""
+        rows = filtered(self._rows(leaf), leaf.keep(self.p), _buffer(leaf).stored)
+        return _id(leaf), rows[ROW].filter(pl.Series(self.sweep.judged(self.query, leaf, rows)))
 
     def _case(self, case: Case) -> list[tuple[str, pl.Series]]:
         assert self.query.purge is not None

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+import numpy as np
+import polars as pl
+
 from tidegate.algebra.time import Extended
+from tidegate.runtime.arrays import BoolArray
 from tidegate.runtime.eval.beginnings.memory import Beginnings
-from tidegate.runtime.plan.steps import Buffer, Plan, Progress
+from tidegate.runtime.plan.steps import Buffer, Leaf, Plan, Progress, QueryPlan
+from tidegate.runtime.state.manifest import OperatorFiles
 from tidegate.runtime.state.segments import Segment
+
+#: Which rows of a leaf the operator of a query needs, in a state of it; None: all of them.
+Needs = Callable[[str, int, pl.DataFrame, OperatorFiles | None], BoolArray | None]
 
 #: Buffers with fewer rows together are not worth a look.
 FLOOR = 1 << 15
@@ -40,7 +48,8 @@ class Sweep:
     streams.
 
     Rows are written anew where at least the fraction `worth` of them is dead. `beginnings` are what is known of
-    intervals that have begun, by the streams that tell it; `segments` has them, too.
+    intervals that have begun, by the streams that tell it; `segments` has them, too. `operators` are the states of
+    operators by query, and `needs` says which rows of a leaf one of them needs, where it is known (rule R29).
     """
 
     plan: Plan
@@ -50,6 +59,17 @@ class Sweep:
     bounds: Mapping[tuple[str, str], Extended]
     worth: float
     beginnings: Mapping[str, Beginnings] = field(default_factory=dict)
+    operators: Mapping[str, OperatorFiles] = field(default_factory=dict)
+    needs: Needs | None = None
+
+    def judged(self, query: QueryPlan, leaf: Leaf, rows: pl.DataFrame) -> BoolArray:
+        """Which of these rows of a leaf the operator of a query needs: all, where it does not say."""
+        found = None
+        if self.needs is not None and rows.height:
+            stored = rows.select(leaf.columns)
+            (number,) = (n for n, one in enumerate(query.leaves) if one is leaf)
+            found = self.needs(query.name, number, stored, self.operators.get(query.name))
+        return np.ones(rows.height, dtype=np.bool_) if found is None else found
 
     @property
     def bytes(self) -> int:

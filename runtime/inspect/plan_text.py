@@ -118,7 +118,7 @@ def _notes(query: QueryPlan) -> dict[str, list[str] | None]:
     analysed, node = family_of(ordered.node), ordered.node
     freed = [] if ordered.purging == "off" else analysed.freed(node, always=ordered.purging == "always")
     return {
-        "execution": _execution(query) if analysed.joins_rows(node) else [],
+        "execution": _execution(query) if analysed.joins_rows(node) else _judged(query),
         "order": list(analysed.orders(node)),
         "holds": list(operator_state(query.facts.query).bounds),
         "freed_by": list(freed),
@@ -139,6 +139,23 @@ def _execution(query: QueryPlan) -> list[str]:
         if told
         else f"by partners: {rows}"
     ]
+
+
+def _judged(query: QueryPlan) -> list[str]:
+    """Which stored rows of an operator that derives what they wait for go before keep lets them go."""
+    ordered = query.ordered
+    assert ordered is not None
+    freed = [] if ordered.purging == "off" else _waiting(ordered)
+    judged = [(name, of) for n, name, of in freed if query.leaves[n].judged]
+    rows = [f"rows of {name} go once they have no {' or no '.join(of)}, and none to come" for name, of in judged]
+    known = ", ".join(dict.fromkeys(other for _, of in judged for other in of))
+    return [f"by beginnings: {'; '.join(rows)}; of derived {known} what has begun is known"] if rows else []
+
+
+def _waiting(ordered: OrderedStep) -> list[tuple[int, str, Sequence[str]]]:
+    """The inputs of whose rows an operator says which it needs: leaf, name, and what the rows wait for."""
+    freed = family_of(ordered.node).freed_inputs(ordered.node, always=ordered.purging == "always")
+    return [(ordered.leaves[place], name, of) for place, (name, of) in freed.items()]
 
 
 def _events(ordered: OrderedStep) -> str:
@@ -170,6 +187,10 @@ def _freed_by(plan: Plan, buffer: Buffer) -> list[str]:
         return []
     rules: dict[str, None] = {}
     for query, leaf in plan.readers(buffer):
+        if leaf.judged and query.ordered is not None:
+            for number, name, others in _waiting(query.ordered):
+                if query.leaves[number] is leaf:
+                    rules[f"no {' or no '.join(others)} is there for {name} of {query.name}, and none to come"] = None
         if query.purge is None or leaf.occurrence is None:
             continue
         federation = query.facts.federation

@@ -1,4 +1,6 @@
-"""Finds situations that can be in no match any more: they lack a partner, or nothing can still happen (rule R29)."""
+"""Finds situations and given intervals that can be in no match any more: they lack a partner, or nothing can still
+happen (rule R29).
+"""
 
 from __future__ import annotations
 
@@ -49,6 +51,24 @@ def of_use(rule: Partners, situations: Situations, kept: Situations, until: int)
         situations.ts, situations.te, until, useful, look,
     )  # fmt: skip
     return useful, look
+
+
+def needed(
+    rule: Partners, role: int, situations: Situations, partition: Int64Array, ts: Int64Array, te: Int64Array, until: int
+) -> BoolArray:
+    """bool[N]: which of N intervals that are given for a role a match detected after `until` may hold.
+
+    `partition` is where each belongs among those of the situations; one number more: there are none. The situations are
+    all that have begun by `until` and may still be in such a match, each cell in order, what is open last.
+    """
+    offsets = np.concatenate([situations.offsets, np.full(situations.definitions, len(situations.ts))])
+    found = np.empty(len(ts), dtype=np.bool_)
+    useful = np.ones(len(situations.ts), dtype=np.bool_)
+    _need(
+        rule.definition, rule.derived, rule.bounds, role, situations.definitions, offsets, situations.ts,
+        situations.te, useful, partition, ts, te, until, found,
+    )  # fmt: skip
+    return found
 
 
 @compiled(
@@ -105,20 +125,20 @@ def _partner(
 
 @compiled(
     nb.int64(
-        INTS, FLAGS, TABLE, nb.int64, nb.int64, nb.int64, INTS, INTS, INTS, OUT_FLAGS, nb.int64
+        INTS, FLAGS, TABLE, nb.int64, nb.int64, nb.int64, nb.int64, INTS, INTS, INTS, OUT_FLAGS, nb.int64
     ),
     nogil=True,
     borrows=True,
 )  # fmt: skip
 def _waits(
-    definition: Int64Array, derived: BoolArray, bounds: Int64Array, role: int, place: int, first_cell: int, offsets: Int64Array, ts: Int64Array,
-    te: Int64Array, useful: BoolArray, until: int,
+    definition: Int64Array, derived: BoolArray, bounds: Int64Array, role: int, own_ts: int, own_te: int, first_cell: int, offsets: Int64Array,
+    ts: Int64Array, te: Int64Array, useful: BoolArray, until: int,
 ) -> int:  # fmt: skip
-    """The instant until which a situation surely stays usable in a role. NONE: only new events end that. NEVER: it is
-    unusable.
+    """The instant until which a situation surely stays usable in a role, or a given interval, which may end after
+    `until`. NONE: only new events end that. NEVER: it is unusable.
     """
     waits = NONE
-    unsettled = te[place] == OPEN
+    unsettled = own_te > until
     for other_role in range(definition.shape[0]):
         if other_role == role:
             continue
@@ -127,16 +147,16 @@ def _waits(
             continue
         latest = NONE
         if bounds[2 * role, 2 * other_role] != NONE:
-            latest = ts[place] + bounds[2 * role, 2 * other_role]
-        if te[place] != OPEN and bounds[2 * role + 1, 2 * other_role] != NONE:
-            latest = min(latest, te[place] + bounds[2 * role + 1, 2 * other_role])
+            latest = own_ts + bounds[2 * role, 2 * other_role]
+        if own_te != OPEN and bounds[2 * role + 1, 2 * other_role] != NONE:
+            latest = min(latest, own_te + bounds[2 * role + 1, 2 * other_role])
         if latest > until:
             unsettled = True
             waits = min(waits, latest)
             continue
         cell = first_cell + definition[other_role]
         partner = _partner(
-            bounds, role, other_role, ts[place], te[place], ts, te, useful, offsets[cell], offsets[cell + 1], until
+            bounds, role, other_role, own_ts, own_te, ts, te, useful, offsets[cell], offsets[cell + 1], until
         )
         if partner == _NOBODY:
             return NEVER
@@ -172,7 +192,18 @@ def _sift(
                             waits = max(
                                 waits,
                                 _waits(
-                                    definition, derived, bounds, role, place, first_cell, offsets, ts, te, useful, until
+                                    definition,
+                                    derived,
+                                    bounds,
+                                    role,
+                                    ts[place],
+                                    te[place],
+                                    first_cell,
+                                    offsets,
+                                    ts,
+                                    te,
+                                    useful,
+                                    until,
                                 ),
                             )
                     if waits == NEVER:
@@ -182,3 +213,21 @@ def _sift(
                         look[partition] = min(look[partition], waits)
             if settled:
                 break
+
+
+@compiled(
+    nb.void(
+        INTS, FLAGS, TABLE, nb.int64, nb.int64, INTS, INTS, INTS, OUT_FLAGS, INTS, INTS, INTS, nb.int64, OUT_FLAGS
+    ),
+    nogil=True,
+    borrows=True,
+)  # fmt: skip
+def _need(
+    definition: Int64Array, derived: BoolArray, bounds: Int64Array, role: int, definitions: int, offsets: Int64Array, ts: Int64Array,
+    te: Int64Array, useful: BoolArray, partition: Int64Array, own_ts: Int64Array, own_te: Int64Array, until: int, found: BoolArray,
+) -> None:  # fmt: skip
+    for row in range(own_ts.shape[0]):
+        found[row] = _waits(
+            definition, derived, bounds, role, own_ts[row], own_te[row], partition[row] * definitions, offsets, ts, te,
+            useful, until,
+        ) != NEVER  # fmt: skip

@@ -85,6 +85,12 @@ class ClosedSituations:
     #: int64[c]: number of the run.
     run: Int64Array
 
+    @classmethod
+    def empty(cls) -> ClosedSituations:
+        """No situations."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(none.astype(np.int32), none.astype(np.int16), none, none, none)
+
     def where(self, keep: BoolArray) -> ClosedSituations:
         """The situations that the mask marks."""
         return ClosedSituations(self.partition[keep], self.symbol[keep], self.ts[keep], self.te[keep], self.run[keep])

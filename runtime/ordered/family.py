@@ -13,6 +13,7 @@ import polars as pl
 from tidegate.algebra.nodes import OrderedNode
 from tidegate.algebra.time import Extended
 from tidegate.analysis.state.thresholds import Extents
+from tidegate.runtime.arrays import BoolArray
 from tidegate.runtime.eval.lenient import SetAside
 from tidegate.runtime.ordered.state_tables import StateTables
 from tidegate.runtime.plan.steps import OrderedStep
@@ -78,6 +79,12 @@ class Operator:
     @property
     def search_seconds(self) -> float | None:
         """What the last increment took to find its rows, of which `finding_after` leaves out a part; None as there."""
+        return None
+
+    def needs(self, leaf: int, rows: pl.DataFrame, reached: Extended) -> BoolArray | None:
+        """Which of these stored rows of a leaf may have a part in what is complete after `reached`, up to where the
+        operator has read; None: all of them.
+        """
         return None
 
     def letting_go(self, events: Sequence[Rows], until: Extended) -> Self:

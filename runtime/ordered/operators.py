@@ -7,8 +7,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Final
 
+import polars as pl
 import pyarrow as pa
 
+from tidegate.algebra.time import Extended
+from tidegate.runtime.arrays import BoolArray
 from tidegate.runtime.eval.job import Job
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.state import Kept, keep_part, part_of, read_state, whole_state
@@ -27,6 +30,8 @@ class KnownOperator:
     state: OperatorFiles
     kept: Kept
     operator: Operator
+    reached: Extended
+    """Up to where it has read its events."""
 
 
 @dataclass(slots=True)
@@ -57,6 +62,15 @@ class Operators:
         tables = read_state(self.store, job.query.name, job.state, described)
         return load_operator(ordered, tables, job.old[ordered.time])
 
+    def needs(self, query: str, leaf: int, rows: pl.DataFrame, state: OperatorFiles | None) -> BoolArray | None:
+        """Which of these stored rows of a leaf the operator of a query may still need, if it is in memory as it is in
+        this state; None: all of them.
+        """
+        known = self.known.get(query)
+        if known is None or known.state != state:
+            return None
+        return known.operator.needs(leaf, rows, known.reached)
+
     def orders(self, queries: Sequence[str]) -> list[str]:
         """The evaluation orders of these queries' patterns, and the reasons."""
         lines: list[str] = []
@@ -68,6 +82,8 @@ class Operators:
         """Writes the state of an operator after this batch, or begins to."""
         name = job.query.name
         known = self.known.pop(name, None)  # what it was before is gone once this has begun
+        assert job.query.ordered is not None
+        reached = job.new[job.query.ordered.time]
         before, renewal = None, None
         if known is not None and known.state == job.state:
             before, renewal = known.kept.part, known.kept.renewal
@@ -80,7 +96,7 @@ class Operators:
         def keep() -> OperatorFiles:
             kept = keep_part(operator, before, write, self.store.read_table, renewal, slices=True)
             state = whole_state(kept.rows, kept.part)
-            self.known[name] = KnownOperator(state, kept, operator)
+            self.known[name] = KnownOperator(state, kept, operator, reached)
             return state
 
         # How many rows it has now is known once they are in order, which the thread does.

@@ -145,7 +145,7 @@ def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan
         return query
     if query.ordered is not None:
         operator = query.ordered.node
-        query = replace(query, ordered=replace(query.ordered, purging=mode))
+        query = _judged(replace(query, ordered=replace(query.ordered, purging=mode)), always=mode == "always")
         if not family_of(operator).joins_rows(operator):
             return query
     rules = purge(query.facts)
@@ -154,6 +154,20 @@ def _purged(query: QueryPlan, facts: ProgramFacts, mode: PurgeMode) -> QueryPlan
     leaves = tuple(_freed(leaf, rules, always=mode == "always") for leaf in query.leaves)
     used = any(leaf.partner or leaf.kill for leaf in leaves)
     return replace(query, leaves=leaves, purge=rules) if used else query
+
+
+def _judged(query: QueryPlan, *, always: bool) -> QueryPlan:
+    """The query with the leaves of whose rows its operator says which it needs, as all of its inputs there do."""
+    ordered = query.ordered
+    assert ordered is not None
+    freed = family_of(ordered.node).freed_inputs(ordered.node, always=always)
+    kept = {leaf for place, leaf in enumerate(ordered.leaves) if place not in freed}
+    judged = {ordered.leaves[place] for place in freed} - kept
+    leaves = tuple(
+        replace(leaf, judged=n in judged and leaf.buffer is not None and leaf.buffer.holds == "rows" and not leaf.later)
+        for n, leaf in enumerate(query.leaves)
+    )
+    return replace(query, leaves=leaves)
 
 
 def _freed(leaf: Leaf, rules: Purge, *, always: bool) -> Leaf:

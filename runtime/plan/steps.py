@@ -116,8 +116,9 @@ class Leaf:
 
     `columns` are the stored columns that the tree reads (of partials and event runs: all); `outputs`, of partials, each
     promised attribute with the grouping key and the constant whose sum it is. `partner` and `kill`: whether these rules
-    free rows. `later` names the static tables that are joined to its rows when they are read, as a row has several
-    matches there; the tree joins them, or `joined` where an operator reads the rows.
+    free rows. `judged`: the operator that reads its rows says which of them it needs (rule R29). `later` names the
+    static tables that are joined to its rows when they are read, as a row has several matches there; the tree joins
+    them, or `joined` where an operator reads the rows.
     """
 
     buffer: Buffer | None
@@ -127,6 +128,7 @@ class Leaf:
     outputs: tuple[tuple[str, str, int], ...] = ()
     partner: bool = False
     kill: bool = False
+    judged: bool = False
     later: tuple[str, ...] = ()
     joined: LaterJoin | None = None
 
@@ -387,9 +389,13 @@ class Plan:
     def _purged(self) -> tuple[tuple[Buffer, ...], ...]:
         groups: list[dict[str, Buffer]] = []
         for query in self.queries:
-            if query.purge is None:
+            read = {
+                leaf.buffer.id: leaf.buffer
+                for leaf in query.leaves
+                if leaf.buffer is not None and (query.purge is not None or leaf.judged)
+            }
+            if not read:
                 continue
-            read = {leaf.buffer.id: leaf.buffer for leaf in query.leaves if leaf.buffer is not None}
             touched = [group for group in groups if not group.keys().isdisjoint(read)]
             groups = [group for group in groups if group.keys().isdisjoint(read)]
             groups.append({**read, **{name: buffer for group in touched for name, buffer in group.items()}})
@@ -402,7 +408,7 @@ class Plan:
         for _, leaf in self.readers(buffer):
             bound = None if leaf.occurrence is None else leaf.occurrence.bound
             horizon = bound.horizon if isinstance(bound, Bounded) else INF
-            ruled = leaf.partner or leaf.kill
+            ruled = leaf.partner or leaf.kill or leaf.judged
             longest[ruled] = max(longest[ruled], horizon)
         return longest[True] > longest[False]
 

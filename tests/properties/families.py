@@ -20,7 +20,7 @@ from tests.strategies.contexts_above import random_above_case
 from tests.strategies.contexts_inside import random_inside_case
 from tests.strategies.counted import random_counted_case
 from tests.strategies.folds import random_folding_case
-from tests.strategies.interval_sequences import random_interval_sequence_case
+from tests.strategies.interval_sequences import mixed_interval_sequence_case, random_interval_sequence_case
 from tests.strategies.operators import random_operator_case
 from tests.strategies.over import random_over_case
 from tests.strategies.parts import random_parts_case
@@ -192,6 +192,11 @@ def by_beginnings(case: Case, _script: Script, facts: ProgramFacts, tally: Tally
     check_kept(case, facts, tally, ("naive", "stacks", "punctuated"))
 
 
+def by_either_purging(case: Case, script: Script, facts: ProgramFacts, tally: Tally) -> None:
+    """The embedded engine with both rules used wherever they apply: all at once, or a few rows at a time."""
+    (by_purging if case.seed % 2 else by_looks)(case, script, facts, tally)
+
+
 FAMILIES: dict[str, Family] = {
     "rules": Family(by_rules, ONE_QUERY),
     "staged": Family(by_rules, STAGED),
@@ -217,6 +222,7 @@ FAMILIES: dict[str, Family] = {
     "sequences": Family(by_delays, make=random_sequences_case, scripts=1),
     "iseq": Family(by_executions, make=random_interval_sequence_case, scripts=1),
     "iseq-begun": Family(by_beginnings, make=partial(random_interval_sequence_case, begins=True), scripts=1),
+    "iseq-derived": Family(by_either_purging, make=mixed_interval_sequence_case, scripts=1),
     "ticks": Family(by_delays, make=random_ticks_case, scripts=1),
     "folding": Family(by_folding, make=random_folding_case, scripts=1),
     "folding-turns": Family(by_any_turns, make=random_folding_case, scripts=1),

@@ -371,7 +371,7 @@ def looking(monkeypatch: pytest.MonkeyPatch, **others: Any) -> None:
 
 def swept(one: Garbage, engine: Engine, seq: int = 9, /, **segments: list[Segment]) -> dict[str, list[str]]:
     one.collected(engine, batch(seq), segments, at(0))  # type: ignore[arg-type]
-    return paths(one.swept(engine, batch(seq), segments, at(0)))  # type: ignore[arg-type]
+    return paths(one.swept(engine, batch(seq), segments, at(0), {}))  # type: ignore[arg-type]
 
 
 def test_exact_sweeps_look_at_all_groups_that_have_rows() -> None:

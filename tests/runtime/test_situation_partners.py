@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import tidegate as tg
+from tidegate import testing
+from tidegate.algebra.dsl.expression import Expression
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.kernels.partners import ROUNDS
@@ -16,6 +19,9 @@ from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.program import Program
 from tidegate.runtime.state.store.local import LocalStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 readings = tg.stream("R", "k bigint, t bigint, a boolean, b boolean, c boolean", progress="t")
 on = readings.partition_by("k").derive(
@@ -177,3 +183,117 @@ def test_explain_says_it() -> None:
     assert len(query["freed_by"]) == 3
     unbounded = tg.program(M=tg.match(on.A.before(on.B), on.B.ts - on.A.te <= 8))
     assert "freed by" not in str(unbounded.explain().plan)  # by their horizon they go as soon
+
+
+sensors = tg.stream("Sensors", "room string, at bigint, temp bigint", progress="at")
+stays = tg.stream("Stays", "room string, a bigint, z bigint", progress="z", relations=lambda s: s.a < s.z)
+heat = sensors.partition_by("room", time="at").derive(HIGH=tg.situation(sensors.temp > 100))
+STAY = stays.as_intervals(start="a", end="z", by="room", name="STAY")
+
+
+#: Instants of sixteen at which it is hot.
+ROOMS = {"hall": (4, 8), "cellar": (0, 4, 8, 12), "attic": ()}
+
+
+def warehouse(*restrictions: Expression, within: int = 1000) -> Program:
+    return tg.program(R=tg.iseq(*restrictions, of=(heat.HIGH, STAY), within=within))
+
+
+def live(run: Session, at: int, temps: dict[str, int], *rows: tuple[str, int, int]) -> int:
+    """Temperatures of rooms at an instant, stays that end there, and progress to it; how many stays are stored."""
+    run.push("Sensors", [(room, at, temp) for room, temp in temps.items()])
+    run.push("Stays", list(rows))
+    run.advance("Sensors", {"at": at})
+    run.advance("Stays", {"z": at})
+    run.step()
+    return run.live_rows()["Stays#0"]
+
+
+@pytest.mark.parametrize(("purging", "left"), [("planned", 0), ("always", 0), ("off", 20)])
+def test_given_rows_go_that_no_derived_interval_can_be_a_partner_of(purging: PurgeMode, left: int) -> None:
+    """No high temperature has ever begun: of twenty stays that have ended none can be in one."""
+    program = warehouse(heat.HIGH.ts < STAY.ts, STAY.te < heat.HIGH.te)
+    with Session(program.facts, options=RunOptions(collect_garbage="exact", purging=purging)) as run:
+        for t in range(2, 22):
+            stored = live(run, t, {"hall": 60}, ("hall", t - 2, t))
+        assert stored == left
+
+
+def test_given_rows_stay_for_what_has_begun_in_their_room_alone() -> None:
+    program = warehouse(heat.HIGH.ts < STAY.ts, STAY.te < heat.HIGH.te)
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as run:
+        assert live(run, 0, {"hall": 110, "cellar": 60}) == 0
+        assert live(run, 3, {"hall": 110}, ("hall", 1, 3), ("cellar", 1, 3), ("attic", 1, 3), ("hall", 0, 3)) == 1
+        assert live(run, 5, {"hall": 60, "cellar": 110}) == 0, "it is in its match, which was the last"
+        assert [row["STAY.ts"] for row in run.results("R")] == [1]
+
+
+def test_given_rows_stay_for_what_may_still_begin() -> None:
+    """A high temperature at most three ticks after a stay."""
+    program = warehouse(STAY.te <= heat.HIGH.ts, heat.HIGH.ts - STAY.te <= 3)
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as run:
+        stored = [live(run, 4, {"hall": 60}, ("hall", 1, 4))]
+        stored += [live(run, t, {"hall": 60}) for t in (5, 6, 7)]
+        assert stored == [1, 1, 1, 0]
+
+
+def test_given_rows_stay_that_have_ended_later_than_is_known_of_others() -> None:
+    """Stays are ahead of the sensors, so their partner may have begun already."""
+    program = warehouse(heat.HIGH.ts < STAY.ts, STAY.te < heat.HIGH.te)
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as run:
+        assert live(run, 2, {"hall": 60}) == 0
+        run.push("Stays", [("hall", 5, 7)])
+        run.advance("Stays", {"z": 9})
+        run.step()
+        assert run.live_rows()["Stays#0"] == 1
+        for at, temp in ((3, 110), (8, 60)):
+            run.push("Sensors", [("hall", at, temp)])
+        run.advance("Sensors", {"at": 9})
+        run.step()
+        assert len(run.results("R")) == 1
+        assert run.live_rows()["Stays#0"] == 0
+
+
+def test_rows_stay_that_one_of_their_names_waits_for() -> None:
+    """Of the same stays OTHER has to be in a high temperature, and STAY is any that ends before that one."""
+    other = STAY.as_("OTHER")
+    found = tg.iseq(
+        heat.HIGH.ts < other.ts, other.te < heat.HIGH.te, STAY.te < other.ts, of=(heat.HIGH, STAY, other), within=30
+    )
+    with Session(tg.program(R=found).facts, options=RunOptions(collect_garbage="exact", purging="always")) as run:
+        live(run, 3, {"hall": 60}, ("hall", 1, 3))
+        for t in (4, 8, 12):
+            live(run, t, {"hall": 110 if t < 12 else 60}, *([("hall", 5, 8)] if t == 8 else []))
+        assert len(run.results("R")) == 1
+
+
+def test_explain_says_what_rows_wait_for() -> None:
+    text = str(warehouse(heat.HIGH.ts < STAY.ts, STAY.te < heat.HIGH.te).explain())
+    assert "rows of STAY go once they have no HIGH, and none to come; of derived HIGH what has begun is known" in text
+    assert "no HIGH is there for STAY of R, and none to come" in text
+    assert "execution   by" not in str(warehouse(STAY.te < heat.HIGH.ts).explain()), (
+        "one may begin as long as it is kept"
+    )
+
+
+@pytest.mark.spark
+def test_spark_finds_the_same_where_given_rows_go(spark: SparkSession) -> None:
+    """In the driver, and where workers hold the situations; with a start from the checkpoint in between."""
+    program, expected = warehouse(heat.HIGH.ts < STAY.ts, STAY.te < heat.HIGH.te, within=30), []
+    for run in (
+        testing.drive(program),
+        testing.drive(program, spark=spark),
+        testing.drive(program, spark=spark, driver_bytes=0, shard_bytes=0),
+    ):
+        with run:
+            for t in range(0, 40, 4):
+                run.add("Sensors", [(room, t, 110 if t % 16 in high else 60) for room, high in ROOMS.items()])
+                run.add("Stays", [(room, t - 1 - length, t - 1) for room in ROOMS for length in (1, 3, 6)])
+                run.advance("Sensors", at=t)
+                run.advance("Stays", z=t)
+                run.step()
+                if t == 16:
+                    run.restart()
+            expected.append(sorted(tuple(row.values()) for row in run.results("R")))
+    assert expected[0]
+    assert expected[0] == expected[1] == expected[2]

@@ -47,6 +47,40 @@ def long_interval_sequence_case(seed: int, length: int, *, begins: bool = True) 
     return _case(seed, text, names, rows, points=False, begins=begins)
 
 
+def mixed_interval_sequence_case(seed: int) -> Case:
+    """A sequence of derived intervals, and of given ones which may never get a partner: conditions hold for long, or
+    hardly ever. All of them are of the one of two keys.
+    """
+    rng = random.Random(f"mixed interval sequence {seed}")
+    derived, given = rng.sample("AB", rng.randint(1, 2)), rng.sample("CD", rng.randint(1, 2))
+    roles, used = [*derived, *given], [*derived, *given]
+    if rng.random() < 0.3:
+        again = rng.choice(roles)
+        used.append(f"{again} AS {again}2")
+        roles.append(f"{again}2")
+    window = rng.choice((5, 8, 12, 18, 40))
+    text = f"EVENT ISEQ [{' AND '.join(_restrictions(rng, roles))}] ({', '.join(used)}; {window})"
+    events = tg.stream("S", "k bigint, t bigint, a boolean, b boolean", progress="t")
+    on = events.partition_by("k").derive(
+        A=tg.situation(events.a), B=tg.situation(events.b, at_least=rng.choice((1, 3)))
+    )
+    rows = tg.stream("E", "k bigint, kind string, a bigint, z bigint", progress="z", relations=lambda e: e.a < e.z)
+    intervals = {
+        name: rows.where(rows.kind == name).select("k", "a", "z").as_intervals(start="a", end="z", by="k", name=name)
+        for name in given
+    }
+    program = tg.program(R=tg.read_query(text, {"A": on.A, "B": on.B, **intervals})).definition
+    often, span = rng.choice((0.1, 0.4, 0.8)), rng.choice((12, 20))
+    found: list[Row] = [
+        {"k": key, "t": t, "a": rng.random() < often, "b": rng.random() < often}
+        for key in (1, 2)
+        for t in range(span)
+        if rng.random() < 0.6
+    ]
+    ended = [{"k": rng.choice((1, 1, 2, 3)), **row} for row in _rows(rng, given, points=False)]
+    return Case(seed, program, {"S": tuple(found), "E": tuple(ended)})
+
+
 def _case(seed: int, text: str, names: list[str], found: tuple[Row, ...], *, points: bool, begins: bool) -> Case:
     """The case of a sequence of these kinds of intervals, which are rows of one stream."""
     rows = tg.stream(

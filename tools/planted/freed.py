@@ -15,6 +15,7 @@ GROUP = Group(
         "tests/runtime/kernels/test_partners.py",
         "tests/runtime/test_situation_partners.py",
         "tests/properties/test_situations.py",
+        "tests/properties/test_interval_sequences.py",
     ),
     (
         bug(
@@ -99,6 +100,45 @@ GROUP = Group(
             MATCHES,
             "np.minimum(look, next_look)",
             "next_look",
+        ),
+        bug(
+            "a given row that ends later is taken as over",
+            KERNEL,
+            "    unsettled = own_te > until\n",
+            "    unsettled = own_te == OPEN\n",
+            required=True,
+        ),
+        bug(
+            "rows without situations in their partition have those of another",
+            MATCHES,
+            "assign(given).astype(np.int64), len(extract.partitions))",
+            "assign(given).astype(np.int64), max(0, len(extract.partitions) - 1))",
+        ),
+        bug(
+            "open situations are no partners of given rows",
+            MATCHES,
+            "every, none = _all_runs(self.derivation, extract.runs, count), ClosedSituations.empty()",
+            "every, none = Runs.empty(len(extract.partitions), count), ClosedSituations.empty()",
+            required=True,
+        ),
+        bug(
+            "given rows are judged by where nothing has been read",
+            "runtime/ordered/operators.py",
+            "        reached = job.new[job.query.ordered.time]\n",
+            "        reached = job.old[job.query.ordered.time]\n",
+        ),
+        bug(
+            "a sweep frees none of the rows that an operator judges",
+            "runtime/eval/purge_rows.py",
+            "rows[ROW].filter(pl.Series(self.sweep.judged(self.query, leaf, rows)))",
+            "rows[ROW]",
+        ),
+        bug(
+            "a look frees the rows that an operator needs",
+            "runtime/eval/dependents.py",
+            "holding & sweep.judged(query, leaf, rows)",
+            "holding & ~sweep.judged(query, leaf, rows)",
+            required=True,
         ),
         bug(
             "the bounds of one case are those of all",

@@ -77,8 +77,8 @@ GROUP = Group(
         bug(
             "readers without rules are not asked",
             SWEEP,
-            "            if not (leaf.partner or leaf.kill)\n",
-            "            if self.query.purge is not None and not (leaf.partner or leaf.kill)\n",
+            "            if not (leaf.partner or leaf.kill or leaf.judged)\n",
+            "            if self.query.purge is not None and not (leaf.partner or leaf.kill or leaf.judged)\n",
             required=True,
         ),
         bug(

@@ -32,8 +32,8 @@ GROUP = Group(
         bug(
             "rows are swept by what inputs allow",
             GARBAGE,
-            "self.plan, buffers, stored, progress.queries, progress.bounds",
-            f"self.plan, buffers, stored, {ALLOWED}, progress.bounds",
+            "self.plan, buffers, stored, progress.queries, bounds",
+            f"self.plan, buffers, stored, {ALLOWED}, bounds",
         ),
         bug(
             "who reads a result takes it to be as far as its query could be",

@@ -30,7 +30,7 @@ from tidegate.analysis.ordered.match.chosen_orders import chosen_orders, first_s
 from tidegate.analysis.ordered.match.detection import detection_of
 from tidegate.analysis.ordered.match.interval_ends import interval_declarations, waiting_hint
 from tidegate.analysis.ordered.match.matches import matching
-from tidegate.analysis.ordered.match.partners import situation_partners
+from tidegate.analysis.ordered.match.partners import given_partners, situation_partners
 from tidegate.analysis.ordered.match.problems import match_problems
 from tidegate.analysis.ordered.match.restrictions import restrictions_of, zone_of_matches
 from tidegate.analysis.zones.federation import Label
@@ -123,6 +123,11 @@ class MatchFamily(Family[Match]):
             else:
                 lines.append(f"{names} is over")
         return lines
+
+    def freed_inputs(self, node: Match, *, always: bool) -> Mapping[int, tuple[str, Sequence[str]]]:
+        rules = given_partners(node, always=always)
+        freed = () if rules is None else rules.freed
+        return {node.symbols.index(symbol): (symbol, rule.partners) for rule in freed for symbol in rule.symbols}
 
     def joins_rows(self, node: Match) -> bool:
         return all(isinstance(situation, RowIntervals) for situation in node.situations)

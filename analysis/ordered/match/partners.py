@@ -1,4 +1,6 @@
-"""Frees situations before window or horizon do: those with no partner left to match (rule R29)."""
+"""Frees situations, and given intervals beside derived ones, before window or horizon do: those with no partner left to
+match (rule R29).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from tidegate.algebra.ordered.match.node import Match
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.ordered.match.detection import Detection, detection_of
 from tidegate.analysis.ordered.match.matches import horizons, matching
-from tidegate.analysis.zones.zone import NONE, Matrix, hull
+from tidegate.analysis.zones.zone import NONE, Matrix, Variable, hull
 
 #: The rule pays where situations without partners go at least so many times sooner than by the window or the horizon.
 SOONER = 2
@@ -41,10 +43,9 @@ def situation_partners(node: Match, *, always: bool) -> SituationPartners | None
     pay.
     """
     detected = detection_of(node)
-    zones = matching(detected).zones
-    if not zones:
+    bounds = _bounds(detected)
+    if bounds is None:
         return None
-    bounds = hull([zone.view([("a", name) for name in detected.pattern.base.layout.attributes]) for zone in zones])
     derived = [place for place, situation in enumerate(node.situations) if isinstance(situation, Derive)]
     waits = {place: _waits(bounds, place, derived) for place in derived}
     if all(min(of.values(), default=INF) == INF for of in waits.values()) and len(node.situations) > 1:
@@ -61,8 +62,43 @@ def situation_partners(node: Match, *, always: bool) -> SituationPartners | None
             partners = [partner for partner, wait in pairs if _pays(wait, by_keep, always)]
             names = tuple(node.symbols[partner] for partner in dict.fromkeys(partners))
             freed.append(PartnerRule(tuple(node.symbols[place] for place in places), names))
-    rows = tuple(tuple(None if bound >= NONE else bound for bound in row) for row in bounds.tolist())
-    return SituationPartners(rows, tuple(freed)) if freed else None
+    return SituationPartners(_rows(bounds), tuple(freed)) if freed else None
+
+
+def given_partners(node: Match, *, always: bool) -> SituationPartners | None:
+    """The rules that free given intervals beside derived situations, each of one symbol. None as `situation_partners`.
+
+    What they wait for is derived: what is given beside them is asked for nothing.
+    """
+    derived = [place for place, situation in enumerate(node.situations) if isinstance(situation, Derive)]
+    if len(derived) in (0, len(node.situations)):
+        return None
+    detected = detection_of(node)
+    bounds = _bounds(detected)
+    if bounds is None:
+        return None
+    kept, freed = _kept(detected), []
+    for place in range(len(node.situations)):
+        if place in derived:
+            continue
+        waits = _waits(bounds, place, derived)
+        partners = [partner for partner, wait in waits.items() if _pays(wait, kept[place], always)]
+        if partners:
+            freed.append(PartnerRule((node.symbols[place],), tuple(node.symbols[partner] for partner in partners)))
+    return SituationPartners(_rows(bounds), tuple(freed)) if freed else None
+
+
+def _bounds(detected: Detection) -> Matrix | None:
+    """The greatest bounds between the endpoints of a match; None where nothing matches."""
+    zones = matching(detected).zones
+    names: list[Variable] = [("a", name) for name in detected.pattern.base.layout.attributes]
+    if not zones:
+        return None
+    return hull([zone.view(names) for zone in zones])
+
+
+def _rows(bounds: Matrix) -> tuple[tuple[int | None, ...], ...]:
+    return tuple(tuple(None if bound >= NONE else bound for bound in row) for row in bounds.tolist())
 
 
 def _pays(wait: Extended, by_keep: Extended, always: bool) -> bool:

@@ -231,10 +231,10 @@ class EmbeddedExecutor:
         return [self._rewriter.rewrite(batch, rewrite) for rewrite in rewrites]
 
     def sweep(self, batch: Batch, sweep: Sweep) -> dict[str, tuple[Segment, ...]]:
-        return self._rewriter.sweep(batch, sweep)
+        return self._rewriter.sweep(batch, replace(sweep, needs=self.operators.needs))
 
     def look(self, batch: Batch, sweep: Sweep, look: Look, rows: int) -> LookStep:
-        return self._rewriter.look(batch, sweep, look, rows)
+        return self._rewriter.look(batch, replace(sweep, needs=self.operators.needs), look, rows)
 
     def forget(self, live: frozenset[str]) -> None:
         self.cache.forget(live)

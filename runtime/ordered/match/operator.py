@@ -10,20 +10,20 @@ from typing import Final, Self, TypeAlias
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.derive import Derive
+from tidegate.algebra.ordered.derive import END, START, Derive
 from tidegate.algebra.ordered.match.node import Match, RowIntervals, measures
 from tidegate.algebra.time import Extended
 from tidegate.algebra.types import MAX_INSTANT
 from tidegate.analysis.ordered.match.chosen_orders import order_lines, pinned_order
 from tidegate.analysis.ordered.match.detection import Detection, detection_of
 from tidegate.analysis.ordered.match.matches import horizons
-from tidegate.analysis.ordered.match.partners import situation_partners
+from tidegate.analysis.ordered.match.partners import SituationPartners, given_partners, situation_partners
 from tidegate.runtime.arrays import BoolArray, Int32Array, Int64Array
 from tidegate.runtime.eval.columns import only, polars_schema
 from tidegate.runtime.eval.relational import evaluate
 from tidegate.runtime.kernels.cells import NONE, Situations, Triggers, arrange, find_triggers, next_looks, purge
 from tidegate.runtime.kernels.counting import CountingSteps, MatchCount
-from tidegate.runtime.kernels.partners import Partners, of_use
+from tidegate.runtime.kernels.partners import Partners, needed, of_use
 from tidegate.runtime.kernels.ranges.range_plan import RangeSteps, plan_search
 from tidegate.runtime.kernels.ranges.range_search import find_matches
 from tidegate.runtime.kernels.search import Matches
@@ -79,6 +79,7 @@ class CompiledPattern:
     from_end: tuple[Int64Array, ...]
     horizons: Int64Array
     partners: Partners | None
+    given: Partners | None
     encoded: EncodedReading | None
     nothing: pl.DataFrame
     """No matches."""
@@ -123,6 +124,7 @@ class CompiledPattern:
             _offsets(detection.end_offsets, definition, ends),
             _horizons(detection, definition, len(definitions)),
             _partners(ordered, definition, len(definitions)),
+            _given(ordered, definition, len(definitions)),
             _by_definition(ordered, definitions),
             pl.DataFrame(schema=polars_schema(node.schema)),
         )
@@ -186,8 +188,18 @@ def _partners(ordered: OrderedStep, definition: Sequence[int], derived: int) -> 
     node = ordered.node
     assert isinstance(node, Match)
     rule = None if ordered.purging == "off" else situation_partners(node, always=ordered.purging == "always")
-    if rule is None:
-        return None
+    return None if rule is None else _compiled(node, rule, definition, derived)
+
+
+def _given(ordered: OrderedStep, definition: Sequence[int], derived: int) -> Partners | None:
+    """The rule that frees given intervals beside derived situations, where the plan uses it."""
+    node = ordered.node
+    assert isinstance(node, Match)
+    rule = None if ordered.purging == "off" else given_partners(node, always=ordered.purging == "always")
+    return None if rule is None else _compiled(node, rule, definition, derived)
+
+
+def _compiled(node: Match, rule: SituationPartners, definition: Sequence[int], derived: int) -> Partners:
     numbers = np.arange(max(definition) + 1)
     freed = [definition[node.symbols.index(symbol)] for freeing in rule.freed for symbol in freeing.symbols]
     return Partners(
@@ -309,6 +321,29 @@ class MatchOperator(SituationsOperator):
     def events(self, leaves: Mapping[int, Rows], old: Extended, new: Extended) -> list[Rows]:
         given = [evaluate(interval.input, {0: as_frame(leaves[leaf])}) for interval, leaf in self.matching.intervals]
         return [*super(MatchOperator, self).events(leaves, old, new), *given]
+
+    def needs(self, leaf: int, rows: pl.DataFrame, reached: Extended) -> BoolArray | None:
+        rule = self.matching.given
+        if rule is None or self.since is not None:
+            return None
+        states, count, until = self.settled().states, self.matching.count, ticks(reached)
+        # A copy, which may number other partitions as it likes.
+        held = states.part(np.flatnonzero(states.holding()))
+        extract = held.extract(held.all_partitions())
+        every, none = _all_runs(self.derivation, extract.runs, count), ClosedSituations.empty()
+        situations = arrange(extract.kept, none, every, len(extract.partitions))
+        found = np.zeros(rows.height, dtype=np.bool_)
+        for place, (intervals, of_leaf) in enumerate(self.matching.intervals):
+            if of_leaf != leaf:
+                continue
+            role = self.matching.definition.index(len(self.matching.definitions) + place)
+            given = evaluate(intervals.input, {0: rows})
+            if not rule.freed[self.matching.definition[role]] or given.height != rows.height:
+                return None
+            partition = np.minimum(held.partitions.assign(given).astype(np.int64), len(extract.partitions))
+            ts, te = (given.get_column(name).to_numpy().astype(np.int64) for name in (START, END))
+            found |= needed(rule, role, situations, partition, ts, te, until)
+        return found
 
     def orders(self) -> list[str]:
         order = self.order

@@ -14,7 +14,7 @@ from tests.runtime.kernels.reference import Spec, matches, situations
 from tests.shards import shards
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.kernels.cells import NONE, Situations, purge
-from tidegate.runtime.kernels.partners import Partners, of_use
+from tidegate.runtime.kernels.partners import Partners, needed, of_use
 from tidegate.runtime.kernels.search_plan import RELATIONS
 from tidegate.runtime.kernels.situations import OPEN
 
@@ -126,6 +126,54 @@ def test_what_is_of_use_is_what_the_rule_says(seed: int) -> None:
             assert look[partition] == when, (rule, known, until)
             gone += len(known) - len(expected)
     assert gone > 900
+
+
+@pytest.mark.parametrize("seed", shards(8, 3))
+def test_given_intervals_are_needed_as_the_rule_says(seed: int) -> None:
+    """Each for itself, against all situations of its partition; in a third one there are none."""
+    rng = random.Random(f"given {seed}")
+    gone = kept = 0
+    for _ in range(200):
+        definitions, partitions, until = rng.randint(2, 3), 2, 20
+        rule = random_rule(rng, definitions)
+        role = rng.randrange(len(rule.definition))
+        rule.derived[rule.definition[role]] = False
+        own: list[list[One]] = []
+        for definition in [*range(definitions)] * partitions:
+            instants = sorted(rng.sample(range(until + 1), 2 * rng.randrange(5)))
+            cell = [(definition, ts, te) for ts, te in zip(instants[::2], instants[1::2], strict=True)]
+            if cell and rng.random() < 0.5:
+                cell[-1] = (definition, cell[-1][1], OPEN)
+            own.append(cell if rule.derived[definition] else [])
+        flat = [one for cell in own for one in cell]
+        ts, te = (np.array([one[side] for one in flat], dtype=np.int64) for side in (1, 2))
+        laid = Situations(definitions, np.cumsum([0, *map(len, own)]), ts, te, np.arange(len(flat)))
+        rows = [(start := rng.randrange(until + 1), start + rng.randint(1, 6)) for _ in range(12)]
+        places = np.array([rng.randrange(partitions + 1) for _ in rows])
+        starts, ends = (np.array(side, dtype=np.int64) for side in zip(*rows, strict=True))
+        found = needed(rule, role, laid, places, starts, ends, until)
+        for (start, end), place, stays in zip(rows, places.tolist(), found.tolist(), strict=True):
+            known = {one for cell in own[place * definitions : (place + 1) * definitions] for one in cell}
+            expected = given_is_needed(rule, known, (start, end), role, until)
+            assert stays == expected, (rule, role, known, (start, end), until)
+            gone, kept = gone + (not expected), kept + expected
+    assert gone > 400
+    assert kept > 400
+
+
+def given_is_needed(rule: Partners, known: set[One], row: tuple[int, int], role: int, until: int) -> bool:
+    """Whether every derived symbol is to come or has a partner for the row, and something is still to happen."""
+    unsettled, one = row[1] > until, (int(rule.definition[role]), *row)
+    for other in set(range(len(rule.definition))) - {role}:
+        limits = [(one[1], rule.bounds[2 * role, 2 * other]), (one[2], rule.bounds[2 * role + 1, 2 * other])]
+        if not rule.derived[rule.definition[other]] or all(at + bound > until for at, bound in limits if bound != NONE):
+            unsettled = True
+            continue
+        there = [p for p in known if p[0] == rule.definition[other] and fit(rule.bounds, one, role, p, other, until)]
+        if not there:
+            return False
+        unsettled = unsettled or any(partner[2] == OPEN for partner in there)
+    return unsettled
 
 
 def spec(roles: int, masks: dict[tuple[int, int], int], **more: object) -> Spec:
