@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import Problem, QueryError
-from tidegate.algebra.nodes import Group, Node, OrderedNode, nodes_of, occurrences
+from tidegate.algebra.nodes import Group, Node, OrderedNode, Project, Rename, Select, nodes_of, occurrences
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.transitions.definition import Transition
 from tidegate.algebra.ordered.transitions.node import Transitions
@@ -20,7 +20,8 @@ def require_other_contexts(model: str, rows: Relation, transition: Transition) -
     nodes = [rows._node, *(node for name, node in read.items() if node is not None and name != model)]
     looked_up = any(_looks_up(node, model) for node in nodes)
     counts = any(_counts(node, model) for node in nodes)
-    mend = _mend(transition, looked_up=looked_up, counts=counts)
+    values = list(dict.fromkeys(name for node in nodes for name in _values(node, model)))
+    mend = _mend(transition, looked_up=looked_up, counts=counts, values=values)
     raise QueryError.of([Problem("TG211", message, None, (because,), mend)])
 
 
@@ -32,14 +33,20 @@ def require_free_name(model: str, rows: Relation, where: str) -> None:
         raise QueryError("TG122", message, hint="give the model another name")
 
 
-def _mend(transition: Transition, *, looked_up: bool, counts: bool) -> str:
-    """How a transition is said that asks for contexts of its own model: which hold, when they began or ended, or what
-    several rows in them say together.
+def _mend(transition: Transition, *, looked_up: bool, counts: bool, values: list[str]) -> str:
+    """How a transition is said that asks for contexts of its own model: which hold, when they began or ended, which
+    values their windows have, or what several rows in them say together.
     """
     if counts:
         return (
             f"{transition.action} it at single rows, at the last of a pattern of so many rows, since= its first, or so "
             "long after it began: when=tg.between(opens, closes, at_most=...)"
+        )
+    if values:
+        return (
+            f"{' and '.join(values)} are of a window, which is not known yet: take them from the rows that begin "
+            "windows. If each of them begins one anew, that is the last one before a row, rows.asof_join(begins, "
+            "by=..., strict=True, how='inner'); else the first of a row pattern, 'Begin Other*? End', at='detected'"
         )
     if transition.action == "terminate":
         if looked_up:
@@ -59,6 +66,18 @@ def _looks_up(query: Node, model: str) -> bool:
         isinstance(node, AsOf) and any(stream.name == model for stream in occurrences(node.right))
         for node in nodes_of(query)
     )
+
+
+def _values(query: Node, model: str) -> list[str]:
+    """The attributes of windows that rows in contexts of a model have, by their names there."""
+    found: list[str] = []
+    for node in nodes_of(query):
+        if isinstance(node, Rename) and isinstance(node.input, Project):
+            below = node.input.input
+            below = below.input if isinstance(below, Select) else below
+            if isinstance(below, AsOf) and any(stream.name == model for stream in occurrences(below.right)):
+                found += [new for old, new in node.pairs if old in below.right.schema]
+    return found
 
 
 def _counts(query: Node, model: str) -> bool:

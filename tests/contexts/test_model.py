@@ -20,6 +20,7 @@ WRONG: Any = MODEL
 WRONG_MODEL: Any = REPORTS
 CLOSING = MODEL.initiate("closed", when=STOPPED, cause=STOPPED.place)
 STARTS = CLOSING.starts("closed")
+VALUED = MODEL.initiate("closed", when=STOPPED, cause=STOPPED.place, values={"place0": STOPPED.place})
 #: Contexts by two keys.
 PAIRS = tg.context_model("Pairs", by=("segment", "place"), default="clear", contexts="full")
 PAIRS = PAIRS.initiate("full", when=STOPPED)
@@ -126,6 +127,16 @@ def named(name: str) -> tg.ContextModel:
             lambda: CLOSING.terminate("closed", when=REPORTS.in_context(CLOSING, "closed")),
             "TG211 the query of terminate closed reads contexts of Roads, its own model\n.*test_model.py(.|\n)*"
             "leave in_context out: the query stands in closed already",
+        ),
+        *(
+            (
+                lambda rows=rows, action=action: getattr(VALUED, action)("closed", when=rows),
+                f"TG211 the query of {action} closed(.|\n)*n0 and since are of a window, which is not known yet: take "
+                "them from the rows that begin windows(.|\n)*asof_join(.|\n)*'Begin Other\\*\\? End'",
+            )
+            for inside in (REPORTS.in_context(VALUED, "closed", values={"n0": "place0", "since": "began"}),)
+            for rows in (inside.where(inside.car > inside.n0), tg.result_of("Inside", inside))
+            for action in ("terminate", "switch")
         ),
         *(
             (
