@@ -50,6 +50,32 @@ def test_fuzz_fails_where_too_few_cases_were_valid(capsys: pytest.CaptureFixture
     assert "fewer valid cases than the 7" in capsys.readouterr().out
 
 
+def test_fuzz_fails_where_the_optimiser_changed_too_few_cases(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counted over all runs of a resume file."""
+    command = ["--family", "contexts-inside", "--resume", str(tmp_path / "state.json")]
+    assert fuzz.main([*command, "--cases", "3", "--optimised-at-least", "4"]) == 4
+    assert "the optimiser changed fewer cases than the 4" in capsys.readouterr().out
+    first = json.loads((tmp_path / "state.json").read_text())["optimised"]
+    fuzz.main([*command, "--cases", "6", "--optimised-at-least", "1"])
+    found = json.loads((tmp_path / "state.json").read_text())["optimised"]
+    assert 0 < first < found
+    assert f", {found} optimised, in" in capsys.readouterr().out
+
+
+def test_most_random_programs_with_contexts_are_optimised_ones() -> None:
+    """Ten thousand valid ones at least, and most of them changed: of what `make test-all` asks for."""
+    asked = {"--at-least": 0, "--optimised-at-least": 0}
+    for commands in test_all.parts(Path("out"), 2.2, seed=0).values():
+        for command in commands:
+            family = command[command.index("--family") + 1] if "--family" in command else ""
+            for option in asked if family.startswith("contexts") else ():
+                asked[option] += int(command[command.index(option) + 1])
+    assert asked["--at-least"] >= 10_000
+    assert asked["--optimised-at-least"] > asked["--at-least"] / 2
+
+
 def test_fuzz_refuses_the_file_of_another_run(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     fuzz.save(file, fuzz.State("rules", "2/2", 0, "code"))

@@ -5,7 +5,7 @@
 Case n of a run has seed `--seed + n`; shard i of k takes the n with n % k == i - 1. A resumed run goes on after the
 last case that the file names, unless the source has changed since: then it starts anew and says so. Exit status 1 and
 the shrunk case on the first failure, which the resume file also keeps; 4 where fewer than `--at-least` cases were
-valid.
+valid, or the optimiser of contexts changed fewer than `--optimised-at-least`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class State:
     code: str
     done: int = 0
     valid: int = 0
+    optimised: int = 0
     failure: str | None = None
 
     def belongs_to(self, other: State) -> bool:
@@ -62,12 +63,13 @@ def main(arguments: list[str] | None = None) -> int:
     family = _family(options.family)
     resume = Path(options.resume) if options.resume else None
     state = resumed(resume, State(options.family, options.shard, options.seed, code_hash(ROOT)))
-    before, known = state.done, family.tally.valid
+    before, tally = state.done, family.tally
+    valid, changed = state.valid - tally.valid, state.optimised - tally.optimised
     numbers = [n for n in range(options.cases) if n % count == index - 1]
     started, saved = time.monotonic(), time.monotonic()
     for number in numbers[before:]:
         state.failure = family.run(options.seed + number)
-        state.valid, known = state.valid + family.tally.valid - known, family.tally.valid
+        state.valid, state.optimised = valid + tally.valid, changed + tally.optimised
         now = time.monotonic()
         if state.failure:
             save(resume, state)
@@ -80,16 +82,17 @@ def main(arguments: list[str] | None = None) -> int:
         if options.minutes and now - started > options.minutes * 60:
             save(resume, state)
             print(f"stopped after {state.done} of {len(numbers)} cases; run again with the same --resume to go on")
-            print(family.tally)
+            print(tally)
             return 3
     save(resume, state)
     name, taken = f"{options.family} shard {options.shard}", time.monotonic() - started
-    print(
-        f"{name}: {state.done} cases ({before} before), {state.valid} of them valid, in {taken:.0f} s, none failed\n"
-        f"{family.tally}"
-    )
+    of_them = f"{state.valid} of them valid" + f", {state.optimised} optimised" * (options.optimised_at_least > 0)
+    print(f"{name}: {state.done} cases ({before} before), {of_them}, in {taken:.0f} s, none failed\n{tally}")
     if state.valid < options.at_least:
         print(f"{name}: fewer valid cases than the {options.at_least} asked for: give more --cases")
+        return 4
+    if state.optimised < options.optimised_at_least:
+        print(f"{name}: the optimiser changed fewer cases than the {options.optimised_at_least} asked for")
         return 4
     return 0
 
@@ -153,6 +156,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--shard", default="1/1", help="i/k, from 1")
     parser.add_argument("--cases", type=int, default=30_000, help="seeds; about 7 of 10 give a valid program")
     parser.add_argument("--at-least", type=int, default=0, help="how many cases of this shard have to be valid")
+    parser.add_argument(
+        "--optimised-at-least", type=int, default=0, help="how many of them the optimiser of contexts has to change"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", help="file that remembers how far the run has come")
     parser.add_argument("--minutes", type=float, help="stop after this long (exit status 3)")

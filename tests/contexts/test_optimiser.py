@@ -231,6 +231,23 @@ def test_a_row_that_leaves_others_out_may_be_outside_of_their_context() -> None:
     assert [*tg.program(Q=alone).run(inputs)["Q"]["car"]] == [9]
 
 
+def test_all_rows_of_a_union_and_of_a_difference_are_looked_up() -> None:
+    """Also where the filter goes further down into one of the inputs only."""
+    inputs = {
+        "Minutes": [(1, 10, 60, 30.0), (1, 20, 10, 60.0)],
+        "Stopped": [],
+        "Reports": [(car, 1, at, "exit" if car > 8 else "travel") for car, at in ((7, 15), (8, 25), (9, 15), (10, 25))],
+    }
+    every = REPORTS.select("car", "segment", "time")
+    leaving = REPORTS.where(REPORTS.lane == "exit").select("car", "segment", "time")
+    either = every.difference(leaving).distinct().union(leaving)
+    found = tg.program(
+        Either=congested(either, values={"since": "began"}), Without=congested(every.difference(leaving))
+    ).run(inputs)
+    assert sorted(found["Either"]["car"]) == [7, 9]
+    assert [*found["Without"]["car"]] == [7]
+
+
 def test_a_match_before_all_changes_is_in_the_default_context() -> None:
     inputs = {"Minutes": [], "Stopped": [], "Reports": [(7, 1, at, "") for at in (10, 14)]}
     pairs = PAIRS.in_context(MODEL, "clear", **AT_B, since="a.time").select("a.time", "b.time")

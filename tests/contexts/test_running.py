@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tidegate as tg
-from tests.contexts.traffic import NAMES, drawn, program, traffic
+from tests.contexts.traffic import NAMES, REPORTS, STOPPED, drawn, program, traffic
 from tests.contexts.transactions import EVERYWHERE, changes, model_of
 from tests.runtime.batchings import whatever_is_ahead
 from tidegate import testing
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 TIMES = {"Minutes": 1, "Stopped": 1, "Reports": 2}
 
 
-def meant(rows: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
-    definition = program().definition
+def meant(rows: Mapping[str, Sequence[Row]], of: tg.Program | None = None) -> dict[str, list[Row]]:
+    definition = (of or program()).definition
     given = {name: list(own) for name, own in rows.items()}
     known = {**given, **evaluate_program(definition, given)}
     return {query.stream: sorted(evaluate(query.node, known), key=str) for query in definition.queries}
@@ -95,6 +95,48 @@ def test_many_partitions_are_written_as_deltas(tmp_path: Path) -> None:
         assert found(session.results("Toll")) == [(1, 3, 5, "", 1, 30.0), (2, 4, 7, "", 1, 30.0)]
         assert found(session.results("Free")) == [(1, 6)]
         assert found(session.results("Congested")) == [(3, 5, 1, 30.0)]
+
+
+def chained() -> tg.Program:
+    """A result of one context that queries in others read, at other instants, and of another model."""
+    model = traffic()
+    accident = STOPPED.where(~STOPPED.cleared)
+    places = tg.context_model("Places", by=(), default="none", contexts="anywhere")
+    places = places.initiate("anywhere", when=accident).terminate("anywhere", when=STOPPED.where(STOPPED.cleared))
+    congested = tg.result_of("InCongestion", REPORTS.in_context(model, "congestion"))
+    tens = congested.group_by("segment", end=tg.ceil(congested.time, 10)).agg(cars=tg.count())
+    first, last = congested.as_("first"), REPORTS.as_("last")
+    pairs = first.join(last, first.segment == last.segment, first.time < last.time, last.time <= first.time + 5)
+    return tg.program(
+        Ended=tens.in_context(model, "accident", at="end"),
+        Cleared=tens.not_in_context(model, "congestion", at="end"),
+        Later=pairs.in_context(model, "accident", by="last.segment", at="last.time").select("first.time", "last.time"),
+        Anywhere=congested.in_context(places, "anywhere", by=()),
+    )
+
+
+@pytest.mark.parametrize("seed", [3, 5, 6])
+def test_results_of_a_context_lie_in_the_next_one_at_an_instant_of_their_own(seed: int, tmp_path: Path) -> None:
+    """However rows come, and as the optimiser makes it."""
+    rng, rows = random.Random(seed), drawn(seed, 150)
+    results = whatever_is_ahead(chained, rows, rng, tmp_path, {}, sessions=2, steps=5, instants=TIMES)
+    wanted = meant(rows, chained())
+    for name in ("InCongestion", "Ended", "Cleared", "Later", "Anywhere"):
+        assert wanted[name], name
+        assert found(results[name]) == wanted[name], name
+
+
+def test_a_result_of_a_context_is_not_asked_whether_that_still_holds() -> None:
+    """Cars in a congestion that is over as they are counted; the accident began after them."""
+    rows = {
+        "Minutes": [(1, 10, 60, 30.0), (1, 15, 10, 60.0)],
+        "Stopped": [(1, 16, 7, False)],
+        "Reports": [(4, 1, 12, ""), (5, 1, 15, ""), (6, 1, 16, "")],
+    }
+    held = chained().run(rows)
+    assert [row["car"] for row in held.rows("InCongestion")] == [4, 5]
+    assert [tuple(row.values()) for row in held.rows("Ended")] == [(1, 20, 2)]
+    assert [tuple(row.values()) for row in held.rows("Cleared")] == [(1, 20, 2)]
 
 
 def test_a_row_in_a_context_does_not_wait_for_its_end() -> None:

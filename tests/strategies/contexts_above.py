@@ -29,31 +29,10 @@ class RandomAbove(RandomContexts):
 
     def results(self) -> dict[str, tg.Relation]:
         model = self.model()
-        if self.chance(0.3):
-            return self.alike(model)
-        return {name: self.above(model) for name in "QR"[: self.rng.choice((1, 1, 2))]}
-
-    def alike(self, model: tg.ContextModel) -> dict[str, tg.Relation]:
-        """Queries that look one or two contexts up of rows of one stream, each with conditions of its own."""
-        rows, contexts = self.rng.choice(self.streams), self.rng.sample((*self.contexts, "d"), 1 + self.chance(0.3))
-        found: dict[str, tg.Relation] = {}
-        for name in "QRS"[: self.rng.choice((2, 2, 3))]:
-            some = self.asked(rows)
-            values = {"since": "began"} if self.chance(0.3) else None
-            some = some.in_context(model, self.rng.choice(contexts), at="t", values=values)
-            found[name] = some.group_by("w", e=tg.ceil(some.t, 5)).agg(n=tg.count()) if self.chance(0.3) else some
-        return found
-
-    def asked(self, rows: tg.Relation) -> tg.Relation:
-        """Some rows of a stream, or all, with other attributes beside theirs."""
-        if self.chance(0.6):
-            rows = rows.where(self.rng.choice((rows.v >= 1, rows.v == 2, (rows.v < 1) | (rows.w == "a"), rows.w == "")))
-        if self.chance(0.3):
-            rows = rows.with_(z=tg.coalesce(rows.v, 0))
-        if self.chance(0.1):
-            # A term that may have no value: nothing may change on which rows it is evaluated.
-            rows = rows.where(tg.lit(6) // (rows.v + 1) > 0)
-        return rows
+        chained = self.chained(model)
+        if self.chance(0.2):
+            return {**chained, **self.alike(model)}
+        return {**chained, **{name: self.above(model) for name in "QR"[: self.rng.choice((1, 1, 2))]}}
 
     def above(self, model: tg.ContextModel) -> tg.Relation:
         form = self.rng.choice(_FORMS)

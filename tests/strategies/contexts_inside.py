@@ -38,6 +38,8 @@ class _Inside(RandomAbove):
     """Each row has a number of its own, which orders those of an instant."""
 
     columns = f"{RandomContexts.columns}, n bigint"
+    #: The stream of which all operators read rows, and the context in which these are.
+    together: tuple[tg.Relation, str] | None = None
 
     def events(self) -> tuple[Row, ...]:
         some = super().events()[: self.rng.choice((8, 14))]
@@ -45,9 +47,13 @@ class _Inside(RandomAbove):
 
     def results(self) -> dict[str, tg.Relation]:
         model = self.model()
-        if self.chance(0.2):
-            return self.each(model)
-        return {name: self.looked_up(model, *self.gathered(model)) for name in "QR"[: self.rng.choice((1, 1, 2))]}
+        chained = self.chained(model)
+        if self.chance(0.25):
+            return {**chained, **self.each(model)}
+        names = "QR"[: self.rng.choice((1, 2))]
+        if len(names) == 2 and self.chance(0.7):
+            self.together = self.rng.choice(self.streams), self.rng.choice((*self.contexts, "d"))
+        return {**chained, **{name: self.looked_up(model, *self.gathered(model)) for name in names}}
 
     def each(self, model: tg.ContextModel) -> dict[str, tg.Relation]:
         """The same rows, made of two relations or three, in each of some contexts; some beside others of their own."""
@@ -83,15 +89,24 @@ class _Inside(RandomAbove):
         """Rows of a stream in contexts, or outside of some, and by what operators gather them: by the model's keys, or
         window by window.
         """
+        if self.together is not None:
+            stream, context = self.together
+            return self.inside_of(model, self.asked(stream), context)
         rows, every = self.asked(self.rng.choice(self.streams)), (*self.contexts, "d")
         if self.chance(0.15):
             return rows, self.keys
         some = self.rng.sample(every, 1 if self.chance(0.7) else min(2, len(every)))
         if self.chance(0.2):
             return rows.not_in_context(model, *some, at="t"), self.keys
-        if len(some) > 1 or self.chance(0.5):
+        if len(some) > 1:
             return rows.in_context(model, *some, at="t"), self.keys
-        inside = rows.in_context(model, *some, at="t", values={"since": "began"})
+        return self.inside_of(model, rows, *some)
+
+    def inside_of(self, model: tg.ContextModel, rows: tg.Relation, context: str) -> tuple[tg.Relation, Sequence[str]]:
+        """Rows in one context, gathered over all its windows, or in each."""
+        if self.chance(0.5):
+            return rows.in_context(model, context, at="t"), self.keys
+        inside = rows.in_context(model, context, at="t", values={"since": "began"})
         return inside, (*self.keys, "since") if self.chance(0.5) else self.keys
 
     def around(self, _: tg.ContextModel, rows: tg.Relation, by: Sequence[str]) -> Gathered:
