@@ -445,8 +445,10 @@ def _in_contexts() -> Iterator[tuple[str, Target]]:
         yield f"10 queries, windows {begin}: longest batch", Target("ms")
         yield f"10 queries, windows {begin}: longest batch, independent / aware", Target(better="more")
     yield "24 operators in contexts: search for a plan", Target("ms", most=100)
+    yield "12 joins in 6 contexts: search for a plan", Target("ms", most=100)
     yield "24 operators in contexts: exhaustive search", Target("ms")
     yield "24 operators in contexts: exhaustive search / search", Target(better="more")
+    yield "24 operators in contexts: cost of the plan found / of the best of all", Target(most=1.001)
     together = "CPU, each / together"
     for contexts in OVERLAPPING:
         target = Target(least=20) if contexts == max(OVERLAPPING) else Target(better="more")

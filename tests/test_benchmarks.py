@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import tidegate as tg
 from benchmarks import (
     background,
     beside,
@@ -71,6 +72,7 @@ from benchmarks.figures import (
 from benchmarks.files import write_files
 from tidegate.algebra.nodes import Join, nodes_of
 from tidegate.analysis.facts import ProgramFacts
+from tidegate.analysis.pipeline import analyse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -387,7 +389,19 @@ def test_queries_in_contexts_are_compared(monkeypatch: pytest.MonkeyPatch) -> No
         assert each.found == together.found
         assert len(together.found) == results
         assert all(together.found.values())
-    assert contexts_search.exhaustive([0.1] * 5) == 52
+
+
+@pytest.mark.parametrize(("queries", "least"), [(2, 2 * (0.03 * 40 + 8)), (5, 40), (7, 40)])
+def test_the_search_for_a_plan_finds_the_best_of_all(queries: int, least: float) -> None:
+    """By the cost of look-ups and conditions: each by itself where queries are few, and one of all rows of many."""
+    ways, best = contexts_search.exhaustive(contexts_search.conditions()[:queries])
+    assert ways == {2: 2, 5: 52, 7: 877}[queries]
+    assert best == pytest.approx(least)
+    relations = dict([*contexts_search.selections().items()][:queries])
+    _, made = contexts_search.searched("24 operators in contexts: search for a plan", relations)
+    assert contexts_search.cost_of(made) == pytest.approx(best)
+    written = contexts_search.cost_of(analyse(tg.program(**relations).definition))
+    assert written == pytest.approx(queries * (0.03 * 40 + 8))
 
 
 def test_reports_are_candidate_transitions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,17 +32,16 @@ def optimised(program: ProgramDef, facts: ProgramFacts) -> ProgramFacts:
         return facts
     # Few programs have contexts, and every one asks.
     from tidegate.contexts.optimiser.filters import models_of
-    from tidegate.contexts.optimiser.sharing import sharing
 
     alone, models = _alone(facts), models_of(program.queries)
-    queries, best = _pushed_down(program.queries, models, facts, alone)
-    places = [place for place, query in enumerate(queries) if query.name in alone]
-    shared = dict(zip(places, sharing([queries[place] for place in places], models), strict=True))
-    changed = [
-        query if shared.get(place, query) is query else _with_promise(shared[place], facts)
-        for place, query in enumerate(queries)
-    ]
-    return _analysed(changed, queries, facts) or best
+    changed = _pushed_down(program.queries, models, facts, alone)
+    # Most of the time goes into analyses, and most programs can have all of their changes: one tells.
+    every = _analysed(_shared(changed, models, facts, alone), program.queries, facts)
+    if every is not None:
+        return every
+    places = [place for place, query in enumerate(changed) if query is not program.queries[place]]
+    queries, best = _with_changes(places, changed, program.queries, facts, facts)
+    return _analysed(_shared(queries, models, facts, alone), queries, facts) or best
 
 
 def _alone(facts: ProgramFacts) -> set[str]:
@@ -56,9 +55,9 @@ def _alone(facts: ProgramFacts) -> set[str]:
 
 
 def _pushed_down(
-    queries: Sequence[Query], models: Models, facts: ProgramFacts, alone: Iterable[str]
-) -> tuple[Sequence[Query], ProgramFacts]:
-    """The queries, as many as can be with their filters by contexts further down, and the facts of all of them."""
+    queries: Sequence[Query], models: Models, facts: ProgramFacts, alone: Collection[str]
+) -> Sequence[Query]:
+    """The queries with their filters by contexts further down."""
     from tidegate.contexts.optimiser.grouping import gathered, grouped
     from tidegate.contexts.optimiser.implied import without_implied
     from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
@@ -71,9 +70,19 @@ def _pushed_down(
 
     own = [rewritten_by(rewritten_by(query, together), needed) for query in queries if query.name in alone]
     made = {query.name: pushed_down(query, models) for query in gathered(own, models)}
-    changed = [_promising(made[query.name], query, facts) if query.name in made else query for query in queries]
-    places = [place for place, query in enumerate(changed) if query is not queries[place]]
-    return _with_changes(places, changed, queries, facts, facts)
+    return [_promising(made[query.name], query, facts) if query.name in made else query for query in queries]
+
+
+def _shared(queries: Sequence[Query], models: Models, facts: ProgramFacts, alone: Collection[str]) -> Sequence[Query]:
+    """The queries in which those that look one context up of rows of one stream do that once."""
+    from tidegate.contexts.optimiser.sharing import sharing
+
+    places = [place for place, query in enumerate(queries) if query.name in alone]
+    shared = dict(zip(places, sharing([queries[place] for place in places], models), strict=True))
+    return [
+        query if shared.get(place, query) is query else _with_promise(shared[place], facts)
+        for place, query in enumerate(queries)
+    ]
 
 
 def _with_changes(

@@ -16,6 +16,7 @@ from tests.properties.sparks import check_spark, waits_embedded
 from tests.shards import shards
 from tests.strategies.contexts import random_contexts_case
 from tests.strategies.contexts_above import random_above_case
+from tests.strategies.contexts_inside import random_inside_case
 from tests.strategies.folds import random_folding_case
 from tests.strategies.interval_sequences import random_interval_sequence_case
 from tests.strategies.programs import STAGED, Case, random_case
@@ -43,6 +44,8 @@ PLACES = ((0, 0), (0, 1 << 20), (64 << 20, 0))
 #: Of programs that contexts and sequences are in, as many as are promised; of others a third.
 SHARDS, FEWER = 12, 4
 PROGRAMS = 5
+#: Of which programs the optimiser changes most.
+OPTIMISED = (random_above_case, random_inside_case)
 SEQUENCES = {"row patterns": random_sequences_case, "interval sequences": random_interval_sequence_case}
 
 
@@ -57,10 +60,10 @@ def valid_case(first: int, make: Callable[[int], Case] = random_case) -> tuple[C
     raise AssertionError
 
 
-def optimised_case(first: int) -> tuple[Case, ProgramFacts]:
+def optimised_case(first: int, make: Callable[[int], Case] = random_above_case) -> tuple[Case, ProgramFacts]:
     """The first case from a seed on that the optimiser of contexts changes, and what it makes of it."""
     for seed in count(first):
-        case, facts = valid_case(seed, random_above_case)
+        case, facts = valid_case(seed, make)
         changed = optimised(case.program, facts)
         if changed is not facts:
             return case, changed
@@ -129,8 +132,8 @@ def test_situations_on_spark_are_the_complete_result_of_many(spark: SparkSession
 
 @pytest.mark.parametrize("number", range(2))
 def test_contexts_on_spark_are_the_complete_result(spark: SparkSession, tmp_path: Path, number: int) -> None:
-    """As the optimiser makes them; by shards, and in the driver."""
-    case, facts = optimised_case(10 * number)
+    """As the optimiser makes them; by shards, and in the driver. The second has an operator that gathers rows."""
+    case, facts = optimised_case(10 * number, OPTIMISED[number])
     run(spark, case, facts, tmp_path, BATCHINGS[number], PLACES[1 + number], delayed=number == 1)
 
 
@@ -146,10 +149,11 @@ def test_sequences_on_spark_are_the_complete_result(
 @pytest.mark.long
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_contexts_on_spark_are_the_complete_result_of_many(spark: SparkSession, tmp_path: Path, shard: int) -> None:
-    """48 programs that the optimiser changes, and twelve of any, most of which it leaves as they are."""
+    """48 programs that the optimiser changes, every other one with operators that gather rows; and twelve of any."""
     for number in range(PROGRAMS):
         first, is_any = 40_000 + 100 * shard + 20 * number, number == PROGRAMS - 1
-        case, facts = valid_case(first, random_contexts_case) if is_any else optimised_case(first)
+        make = OPTIMISED[(number // 2 + shard) % 2]
+        case, facts = valid_case(first, random_contexts_case) if is_any else optimised_case(first, make)
         made = optimised(case.program, facts) if is_any else facts
         place = PLACES[1 + (number + shard) % 2]
         run(spark, case, made, tmp_path / str(number), BATCHINGS[number % 2], place, delayed=number % 2 == 1)
