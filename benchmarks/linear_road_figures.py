@@ -56,6 +56,8 @@ def _searched(name: str, engine: str, budget: int, *arguments: str) -> tuple[lis
     asked = ("--engine", engine, "--budget", str(budget), *arguments, *SEARCHES[engine])
     found = _in_process("linear_road_rating.py", *asked)
     detail = "more were not tried" if found["bad"] is None else f"{found['bad']} were not"
+    if (passed := found["passes"]) is not None:
+        detail += f"; {passed['mean']:,.0f} rows/s in the mean, {passed['peak']:,} at the peak; {passed['limit']}"
     figure = declared(name, found["good"], detail)
     print(figure.line(), flush=True)
     return [figure], True

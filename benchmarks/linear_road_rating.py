@@ -26,9 +26,10 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":  # before Polars counts cores
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
@@ -110,20 +111,60 @@ class Outcome:
             *([] if self.right else ["answers are WRONG or missing"]),
         ]
 
-    def lines(self) -> list[str]:
-        """What is printed of it."""
+    @property
+    def mean(self) -> float:
+        """Rows a second."""
+        return sum(self.rates) / max(len(self.rates), 1)
+
+    @property
+    def steps(self) -> dict[str, float]:
+        """Seconds of all batches, step by step."""
         steps: dict[str, float] = {}
         for batch in self.batches:
             for name, seconds in batch.seconds.items():
                 steps[name] = steps.get(name, 0.0) + seconds
-        many, busy = max(len(self.batches), 1), sum(steps.values()) / max(self.fed, 1e-9)
+        return steps
+
+    @property
+    def busy(self) -> float:
+        """The share of the time in which a batch was at work."""
+        return sum(self.steps.values()) / max(self.fed, 1e-9)
+
+    @property
+    def limit(self) -> str:
+        """What limits it: the answers that come nearest to their limit, and the step that takes longest."""
+        if not self.slowest or not self.steps:
+            return "nothing was answered"
+        kind = max(self.slowest, key=lambda name: self.slowest[name] / LIMITS[name])
+        step = max(self.steps, key=lambda name: self.steps[name])
+        share = self.steps[step] / max(sum(self.steps.values()), 1e-9)
+        return (
+            f"{kind}, {self.slowest[kind] / LIMITS[kind]:.0%} of their limit; busy {self.busy:.0%} of the time, with "
+            f"{self.cores:.2f} cores, {share:.0%} of it in {step}"
+        )
+
+    def record(self) -> dict[str, Any]:
+        """What is kept of it beside the rating."""
+        return {
+            "roads": self.roads,
+            "mean": self.mean,
+            "peak": max(self.rates, default=0),
+            "fed": self.fed,
+            "slowest": dict(self.slowest),
+            "faults": self.faults,
+            "limit": self.limit,
+        }
+
+    def lines(self) -> list[str]:
+        """What is printed of it."""
+        many, steps = max(len(self.batches), 1), self.steps
         a_batch = ", ".join(f"{name} {seconds / many:.2f}" for name, seconds in steps.items())
         verdict = "; ".join(self.faults) or "in time"
         return [
-            f"{self.roads} roads: {sum(self.rates) / max(len(self.rates), 1):,.0f} rows/s in the mean, "
+            f"{self.roads} roads: {self.mean:,.0f} rows/s in the mean, "
             f"{max(self.rates, default=0):,} at most, fed for {len(self.rates)} s: {verdict}",
-            f"  {len(self.batches)} batches; busy {busy:.0%} of the time, {self.cores:.2f} cores; seconds a batch: "
-            f"{a_batch}; {self.kept:,} rows kept, {self.memory / 1e9:.1f} GB",
+            f"  {len(self.batches)} batches; busy {self.busy:.0%} of the time, {self.cores:.2f} cores; "
+            f"seconds a batch: {a_batch}; {self.kept:,} rows kept, {self.memory / 1e9:.1f} GB",
             *(
                 f"  {name:14}{self.counts.get(name, 0):12,}  slowest {self.slowest.get(name, 0.0):5.2f} s of {limit}"
                 for name, limit in LIMITS.items()
@@ -225,10 +266,13 @@ def main() -> int:
             return OnSpark(folder, parts, chosen.driver_memory, chosen.driver_bytes)
         return Embedded(folder, parts, chosen.threads, in_memory=chosen.in_memory)
 
+    tried: dict[int, Outcome] = {}
+
     def passes(roads: int) -> bool:
         with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
             outcome = trial(roads, stretch, engine, answers, Path(folder))
         print(*outcome.lines(), sep="\n", flush=True)
+        tried[roads] = outcome
         return not outcome.faults
 
     if chosen.roads:
@@ -243,9 +287,37 @@ def main() -> int:
         chosen.seconds,
     )
     print(f"{good} roads are answered in time" + ("" if bad is None else f", {bad} are not"))
+    found = rated(good, bad, stretch, tried)
+    print(*told(found), sep="\n")
     if chosen.json is not None:
-        chosen.json.write_text(json.dumps({"good": good, "bad": bad}), encoding="utf-8")
+        chosen.json.write_text(json.dumps(found), encoding="utf-8")
     return 0 if good else 1
+
+
+def rated(good: int, bad: int | None, stretch: Stretch, tried: Mapping[int, Outcome]) -> dict[str, Any]:
+    """What a search has found: the rating, of which stretch it is, and what it was like with the most roads that pass
+    and with the fewest that do not.
+    """
+    found: dict[str, Any] = {"good": good, "bad": bad, "stretch": asdict(stretch)}
+    found["passes"] = tried[good].record() if good in tried else None
+    found["fails"] = tried[bad].record() if bad is not None and bad in tried else None
+    return found
+
+
+def told(found: Mapping[str, Any]) -> list[str]:
+    """A rating as it is printed: stretch, rates, the slowest answer of each kind, and what limits."""
+    stretch, lines = found["stretch"], []
+    for name, verdict in (("passes", "in time"), ("fails", "not in time")):
+        if (record := found[name]) is not None:
+            slowest = ", ".join(f"{kind} {late:.2f} s of {LIMITS[kind]}" for kind, late in record["slowest"].items())
+            lines += [
+                f"  {record['roads']} roads, {verdict}: seconds {stretch['start']} to "
+                f"{stretch['start'] + stretch['seconds']}, fed for {record['fed']:.0f} s, {record['mean']:,.0f} rows/s "
+                f"in the mean, {record['peak']:,} at the peak",
+                f"    slowest: {slowest}",
+                f"    limit:   {'; '.join([*record['faults'], record['limit']])}",
+            ]
+    return lines
 
 
 def _options() -> argparse.Namespace:

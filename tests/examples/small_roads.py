@@ -117,3 +117,9 @@ def in_disorder(rows: Sequence[Row], seed: int) -> list[tuple[list[Row], int]]:
         waiting = sorted(late + rest, key=lambda row: row.time)
         batches.append((batch, min((row.time for row in waiting), default=10**6) - 1))
     return batches
+
+
+def in_contexts(right: Answers) -> Bags:
+    """The answers that are said in contexts: tolls above 0, and alerts."""
+    tolls: Counter[tuple[int, ...]] = Counter((car, time, toll) for car, time, _, toll in right.notifications if toll)
+    return {"Tolls": tolls, "Alerts": Counter(right.alerts)}

@@ -11,12 +11,12 @@ import pytest
 
 import tidegate as tg
 from examples.linear_road import contexts
-from examples.linear_road.checker import Answers, check
+from examples.linear_road.checker import check
 from examples.linear_road.files import rows as road_rows
 from examples.linear_road.generator import Options, Road
 from examples.linear_road.queries import DISTANCES, answers, history, program
 from examples.linear_road.rows import DAILY, Row, position
-from tests.examples.small_roads import Bags, bags, example, in_disorder, many_borders
+from tests.examples.small_roads import Bags, bags, example, in_contexts, in_disorder, many_borders
 from tidegate import testing
 
 if TYPE_CHECKING:
@@ -55,12 +55,6 @@ def answered(
     results = found(session.results, names)
     session.close()
     return results
-
-
-def in_contexts(right: Answers) -> Bags:
-    """The answers that are said in contexts: tolls above 0, and alerts."""
-    tolls: Counter[tuple[int, ...]] = Counter((car, time, toll) for car, time, _, toll in right.notifications if toll)
-    return {"Tolls": tolls, "Alerts": Counter(right.alerts)}
 
 
 def test_the_worked_example() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +19,7 @@ from benchmarks import linear_road_input, linear_road_rating
 from benchmarks.linear_road_answers import LIMITS, Tally, wanted
 from benchmarks.linear_road_engines import Batch, Embedded, OnSpark
 from benchmarks.linear_road_input import Feeder, Second, ahead, before, own_rows
-from benchmarks.linear_road_rating import Outcome, Stretch, search, trial
+from benchmarks.linear_road_rating import Outcome, Stretch, rated, search, told, trial
 from examples.linear_road.files import rows
 from examples.linear_road.generator import CARS, Road
 from examples.linear_road.rows import Row
@@ -132,6 +133,39 @@ def test_what_comes_later_and_later_does_not_pass() -> None:
     assert steady.faults == []
     (growing,) = replace(steady, behind=[0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0]).faults
     assert growing == "answers come later and later: 1.25 s, then 3.25 s"
+
+
+def test_a_rating_says_of_which_stretch_it_is_and_what_limits_it() -> None:
+    batches = [Batch(number, 0.0, 1, 0, {"read": 0.1, "state": 0.3}) for number in range(2)]
+    good = Outcome(8, [100, 300], batches, [0.5, 0.5], 2.0, 0.75, right=True, slowest={"Alerts": 1.5, "Daily": 2.0})
+    bad = replace(good, roads=16, slowest={"Alerts": 6.0, "Daily": 2.0})
+    found = rated(8, 16, SHORT, {8: good, 16: bad, 4: good})
+    assert json.loads(json.dumps(found)) == found
+    assert (found["good"], found["bad"]) == (8, 16)
+    assert found["stretch"] == asdict(SHORT)
+    limit = "30% of their limit; busy 40% of the time, with 0.75 cores, 75% of it in state"
+    assert found["passes"] == {
+        "roads": 8,
+        "mean": 200.0,
+        "peak": 300,
+        "fed": 2.0,
+        "slowest": {"Alerts": 1.5, "Daily": 2.0},
+        "faults": [],
+        "limit": f"Alerts, {limit}",
+    }
+    assert found["fails"]["faults"] == ["late: Alerts"]
+    fed = f"seconds {SHORT.start} to {SHORT.end}, fed for 2 s, 200 rows/s in the mean, 300 at the peak"
+    assert told(found) == [
+        f"  8 roads, in time: {fed}",
+        "    slowest: Alerts 1.50 s of 5, Daily 2.00 s of 10",
+        f"    limit:   Alerts, {limit}",
+        f"  16 roads, not in time: {fed}",
+        "    slowest: Alerts 6.00 s of 5, Daily 2.00 s of 10",
+        f"    limit:   late: Alerts; Alerts, {limit.replace('30%', '120%')}",
+    ]
+    nothing = rated(0, None, SHORT, {})
+    assert (nothing["passes"], nothing["fails"], told(nothing)) == (None, None, [])
+    assert Outcome(1, []).limit == "nothing was answered"
 
 
 @pytest.mark.spark
