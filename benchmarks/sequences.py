@@ -1,6 +1,6 @@
 """Row patterns: rows a second of one core, in one batch and in many, in order and not, beside Polars and Python.
 
-And how long a batch takes in which all rows so far wait for the rest of one match.
+And how long a batch takes in which all rows so far wait for the rest of one match, of each kind of search.
 
 A scan of one partition, many partitions, quantifiers and navigation are there twice: as the queries with which DuckDB
 measures its MATCH_RECOGNIZE, word for word and over its rows (`duckdb_patterns.py`), beside loops in Python that find
@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tidegate as tg
 from benchmarks.duckdb_patterns import MOST, PATTERNS
-from benchmarks.figures import PAIRS, PEER_FIGURE, SEQUENCES, Figure, compared, declared, print_table
+from benchmarks.figures import OPEN_MATCHES, PAIRS, PEER_FIGURE, SEQUENCES, Figure, compared, declared, print_table
 
 BATCHES = 100
 S = tg.stream("S", "k bigint, t bigint, v bigint", progress="t")
@@ -103,6 +103,17 @@ PEER_VERSION, PEER_ROWS = "0.2.5", 20_000
 assert tuple(SHAPES) == SEQUENCES
 
 
+_IS: Any = {"A": lambda m: m.A.v == 1, "B": lambda m: m.B.v == 2, "C": lambda m: m.C.v == 3}
+#: Searches of which all rows wait for a C.
+OPEN: Mapping[str, Callable[[], tg.Relation]] = {
+    "next row": lambda: S.sequences("A B* C", by="k", define=_IS, skip="next row"),
+    "any": lambda: S.sequences("A B C", by="k", define=_IS, matches="any", within=10_000_000),
+    "next": lambda: S.sequences("A B+ C", by="k", define=_IS, matches="next", within=10_000_000),
+    "contiguous": lambda: S.sequences("A B* C", by="k", define=_IS, matches="contiguous"),
+}
+assert tuple(OPEN) == OPEN_MATCHES
+
+
 def main() -> int:
     """Prints the figures; the exit status is 1 where results differ."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -144,6 +155,9 @@ def measure(rows: int = MOST) -> tuple[list[Figure], bool]:
     figures.append(
         compared("row pattern, open: time of a batch, last quarter / first", [growth(rows // 5) for _ in range(PAIRS)])
     )
+    for name, matches in OPEN.items():
+        ratios = [waiting(matches, 100_000) / waiting(matches, 1000) for _ in range(PAIRS)]
+        figures.append(compared(f"row pattern, open, {name}: time of a batch, 100,000 rows / 1,000", ratios))
     ratios = [in_vain(rows // 10, 10_000) / in_vain(rows // 10, 100) for _ in range(PAIRS)]
     figures.append(compared("row pattern, runs in vain: time, of 10,000 rows / of 100", ratios))
     ratios = [begun(rows // 10, 1000) / begun(rows // 10, 10) for _ in range(PAIRS)]
@@ -224,6 +238,23 @@ def growth(rows: int, batches: int = 40) -> float:
             session.step()
             taken.append(time.process_time() - begun)
     return sum(taken[-batches // 4 :]) / sum(taken[: batches // 4])
+
+
+def waiting(matches: Callable[[], tg.Relation], rows: int, batches: int = 20, batch: int = 50) -> float:
+    """Seconds of the process for a batch of 50 rows while so many wait for the rest of one match: the median."""
+    times, taken = np.arange(rows + batches * batch), list[float]()
+    events = pl.DataFrame({"k": np.zeros_like(times), "t": times, "v": np.where(times == 0, 1, 2)})
+    with tg.program(R=matches()).session(threads=1) as session:
+        session.push("S", events[:rows])
+        session.advance("S", rows - 1)
+        session.step()
+        for some in events[rows:].iter_slices(batch):
+            begun = time.process_time()
+            session.push("S", some)
+            session.advance("S", some["t"][-1])
+            session.step()
+            taken.append(time.process_time() - begun)
+    return statistics.median(taken)
 
 
 def in_vain(rows: int, length: int) -> float:

@@ -157,6 +157,15 @@ class RowArrays:
         self._count[partitions] = count
         self._write(ranges(self._first[partitions] + before, more), rows)
 
+    def drop(self, partitions: Int64Array, count: Int64Array) -> None:
+        """From now on these partitions are without so many of their first rows, each of which it has."""
+        if self._is_single:
+            self._note_places()
+        first, left = self._first[partitions] + count, self._count[partitions] - count
+        room = self._room[partitions] - count
+        self._first[partitions], self._count[partitions], self._room[partitions] = first, left, room
+        self.height -= int(count.sum())
+
     def _write(self, at: Int64Array, rows: pl.DataFrame) -> None:
         for name, column in self._columns.items():
             column.put(at, rows.get_column(name), self._used)

@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 
 from tests.properties.drive import Tally
 from tests.strategies.searched_sequences import Searched, found_by, random_searched
+from tests.thresholds import THRESHOLDS, small
 from tidegate.algebra.semantics import bags_equal
 from tidegate.analysis.ordered.sequences.tables import tables_of
+
+WORTH = next(one for one in THRESHOLDS if str(one) == "ordered.sequences.found.WORTH")
+#: What else decides which ways searches go.
+SIZES = [one for one in THRESHOLDS if one.module in ("ordered.sequences.found", "ordered.sequences.nodes")]
 
 
 @dataclass(slots=True)
 class KernelFamily:
-    """Operators of random patterns, step by step, over rows in any order and with restarts."""
+    """Operators of random patterns, step by step, over rows in any order and with restarts; most go on from threads."""
 
     tally: Tally = field(default_factory=Tally)
 
@@ -39,8 +44,14 @@ class KernelFamily:
 
 def failure(case: Searched, seed: int) -> str | None:
     """How what is found differs from what is meant."""
+    rng = random.Random(f"sizes of sequence kernels {seed}")
+    size = rng.choice(SIZES)
     try:
-        meant, found = case.meant, found_by(random.Random(seed), case)
+        with (
+            small(WORTH if rng.random() < 0.8 else None),
+            small(size, rng.choice(size.small)),
+        ):
+            meant, found = case.meant, found_by(random.Random(seed), case)
     except Exception as error:  # noqa: BLE001  # a crash is a failing case like any other, to be shrunk and shown
         return "".join(traceback.format_exception(error, limit=-4))
     return None if bags_equal(found, meant) else f"meant {meant}\nfound {found}"

@@ -23,7 +23,9 @@ from tests.strategies.searched_sequences import (
     step_of,
 )
 from tidegate.algebra.errors import QueryError
+from tidegate.algebra.ordered.sequences.definition import EveryMatch
 from tidegate.algebra.ordered.sequences.node import Sequences
+from tidegate.algebra.ordered.sequences.pattern import longest
 from tidegate.algebra.semantics import bags_equal
 from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.ordered.sequences.tables import tables_of
@@ -31,7 +33,7 @@ from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval.columns import polars_schema
 from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.ordered.family import Operator
-from tidegate.runtime.ordered.sequences import found
+from tidegate.runtime.ordered.sequences import found, nodes
 from tidegate.runtime.ordered.sequences import operator as operators
 from tidegate.runtime.ordered.sequences.open_searches import OpenSearches
 from tidegate.runtime.ordered.sequences.rows import OrderedRows
@@ -53,7 +55,7 @@ def gone_on(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def counted(self: OpenSearches, *given: Any) -> Any:
         added = kept(self, *given)
-        seen.append(0 if added is None else len(added.partitions))
+        seen.append(0 if added is None else len(added[0].partitions))
         return added
 
     monkeypatch.setattr(OpenSearches, "gone_on", counted)
@@ -316,14 +318,24 @@ def test_an_increment_reads_what_is_new(keys: int, monkeypatch: pytest.MonkeyPat
     assert as_frame(result).get_column("n").to_list() == [batches * size // keys + 1] * keys
 
 
-@pytest.mark.parametrize("seed", range(3))
+KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("A B* C", {}),
+    ("A (A | B)* C", {"skip": "next row", "within": 30}),
+    ("A B C", {"matches": "any", "within": 30}),
+    ("A B+ C", {"matches": "next", "within": 30}),
+    ("A (A | B)* C", {"matches": "contiguous", "within": 30}),
+)
+
+
+@pytest.mark.parametrize(("pattern", "how"), KINDS)
+@pytest.mark.parametrize("seed", range(2))
 def test_what_is_added_is_written_once(
-    seed: int, gone_on: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, pattern: str, how: dict[str, Any], gone_on: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With deltas of what changed, and restarts; against one run without any."""
     stream = tg.stream("S", "k string, t bigint, v bigint", progress="t")
     untyped: Any = stream
-    program = tg.program(M=untyped.sequences("A B* C", by="k", define=IS, n=lambda m: m.rows.agg(tg.count())))
+    program = tg.program(M=untyped.sequences(pattern, by="k", define=IS, n=lambda m: m.rows.agg(tg.count()), **how))
     rng = random.Random(seed)
     batches = [
         [
@@ -355,10 +367,12 @@ def test_what_is_added_is_written_once(
     assert sum(gone_on) > 20
 
 
-def test_a_batch_writes_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("pattern", "how"), KINDS)
+def test_a_batch_writes_what_is_new(pattern: str, how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     stream = tg.stream("S", "t bigint, v bigint", progress="t")
     untyped: Any = stream
-    program = tg.program(M=untyped.sequences("A B* C", define=IS))
+    how = {**how, "within": 10**6} if "within" in how else how
+    program = tg.program(M=untyped.sequences(pattern, define=IS, **how))
     rows: list[int] = []
     kept = operator_state._delta
 
@@ -376,3 +390,145 @@ def test_a_batch_writes_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
             session.step()
         assert session.live_rows()["M: state"] == 40_000
     assert sum(rows) < 5 * 40_000
+
+
+#: Searches for every match, and those that begin at each row: of those rows go while others come.
+WINDOWED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("A B C", {"define": IS, "matches": "any", "within": 9, "was": lambda m: m.B.prev().v}),
+    ("A B? (C | B)", {"define": {**IS, "B": lambda m: m.B.v >= m.B.prev().v}, "matches": "any", "within": 5}),
+    ("A (B | C)+ C", {"define": IS, "matches": "any", "within": 4, "n": lambda m: m.rows.agg(tg.count())}),
+    ("A B C", {"define": {**IS, "C": lambda m: m.C.x >= m.B.x}, "matches": "any", "within": 9}),
+    ("A B+ C", {"define": IS, "matches": "next", "within": 9, "was": lambda m: m.B.first().prev(2).v}),
+    ("A B+ C?", {"define": {**IS, "B": lambda m: m.B.x >= m.A.prev().x}, "matches": "next", "within": 7}),
+    ("A !N B C", {"define": {**IS, "N": lambda m: m.N.v > m.A.v + 1}, "matches": "next", "within": 12}),
+    ("A B* C", {"define": IS, "matches": "contiguous", "one": lambda m: m.rows.last(1).classifier}),
+    ("A (A | B)* C", {"define": IS, "matches": "contiguous", "within": 12}),
+    ("A B* C", {"define": IS, "skip": "next row", "was": lambda m: m.B.first().prev().v}),
+    ("A (A | B)* C", {"define": IS, "skip": "next row", "within": 12, "rows": "all"}),
+    ("A (A | B)* C | A B", {"define": {**IS, "C": lambda m: (m.C.v == 3) & (m.C.x > m.A.x)}, "skip": "next row"}),
+    ("(A (A | B)*? C)?", {"define": IS, "skip": "next row", "within": 12, "empty": True}),
+)
+
+
+def is_judged(node: Sequences) -> bool:
+    """Whether the meaning is told of so many rows: where any of them may be skipped, not of a repetition."""
+    skips = node.selection in (EveryMatch("any"), EveryMatch("next"))
+    return not skips or longest(node.pattern) is not None
+
+
+def often_begun(rng: random.Random, count: int) -> list[Row]:
+    """Rows of which many begin matches, and some end them."""
+    rows, at = list[Row](), 0
+    for number in range(count):
+        at += rng.choice((0, 1, 1, 1))
+        v = rng.choice((1, 1, 2, 2, 2, 2, 3, None if rng.random() < 0.2 else 2))
+        rows.append((rng.choice((1, 1, 2)), at, number, v, rng.choice((0.5, 7.0))))
+    return rows
+
+
+@pytest.mark.parametrize(("pattern", "options"), WINDOWED)
+def test_rows_go_while_others_come(
+    pattern: str, options: dict[str, Any], gone_on: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `test_long_searches`, with results of searches that stay open."""
+    node, results = node_of(pattern, **options), 0
+    for seed in range(3):
+        rng = random.Random(seed)
+        rows = often_begun(rng, 50)
+        ends = sorted(rng.sample(range(rows[-1][1]), 25))
+        result = compare(node, rows, ends, rng, monkeypatch)
+        assert not is_judged(node) or bags_equal(result, Searched(node, tuple(rows)).meant), seed
+        results += len(result)
+    assert results > 3
+    assert sum(gone_on) > 20
+
+
+@pytest.mark.parametrize(("pattern", "options"), WINDOWED)
+def test_how_much_is_kept_decides_no_result(
+    pattern: str, options: dict[str, Any], gone_on: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads are kept of some searches and not of others; all nodes are packed again and again."""
+    monkeypatch.setattr(nodes, "LOOSE", 0)
+    node = node_of(pattern, **options)
+    for most in (0, 1, 3):
+        monkeypatch.setattr(found, "MOST", most)
+        rng = random.Random(most)
+        rows = often_begun(rng, 40)
+        compare(node, rows, sorted(rng.sample(range(rows[-1][1]), 20)), rng, monkeypatch)
+    assert sum(gone_on) > 3
+
+
+SLIDING: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("A B C", {"define": IS, "matches": "any"}),
+    ("A B C", {"define": {**IS, "B": lambda m: m.B.x > 0.0, "C": lambda m: m.C.v > m.B.v}, "matches": "any"}),
+    ("A B+ C", {"define": IS, "matches": "next"}),
+    ("A (A | B)* C", {"define": IS, "matches": "contiguous"}),
+    ("A (A | B)* C", {"define": IS, "skip": "next row"}),
+)
+
+
+@pytest.mark.parametrize(("pattern", "options"), SLIDING)
+def test_an_increment_reads_what_is_new_where_rows_go(
+    pattern: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside what is new, rows of few threads, and those of what is found: whether 2,000 rows wait or 8,000."""
+    read: list[int] = []
+    made = OrderedRows.__init__
+
+    def counted(self: OrderedRows, *given: Any) -> None:
+        made(self, *given)
+        read.append(self.height)
+
+    monkeypatch.setattr(OrderedRows, "__init__", counted)
+    for window in (2000, 8000):
+        node = node_of(pattern, **options, within=window, n=lambda m: m.rows.agg(tg.count()))
+        operator, results, at = operator_of(node), 0, 0
+        for size in (*(window,) * 3, *(20,) * 120):
+            if size == 20 and at == 3 * window:
+                read.clear()
+            times = range(at, at + size)
+            rows = [(1, time, 0, of_window(time), float(time % 500 == 50)) for time in times]
+            operator, result = operator.step([frame_of(node, rows)], at - 1, times[-1])
+            results, at = results + result.height, at + size
+        (kept,) = operator.counts().values()
+        assert kept <= window + 1
+        assert results > 0
+        # What is found has its rows, and is in few increments.
+        assert sorted(read)[len(read) // 2] < 80, window
+
+
+def of_window(time: int) -> int:
+    """The value of a row: some begin a match, and a few end those that are open."""
+    return 1 if time % 1000 == 0 else 3 if time % 2000 == 1900 else 2
+
+
+@pytest.mark.parametrize("search", ["compiled", "python"])
+@pytest.mark.parametrize(("pattern", "how"), KINDS[1:])
+def test_what_has_gone_is_left_out_where_it_was_written(
+    search: str, pattern: str, how: dict[str, Any], gone_on: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that an increment has let go are in the deltas before it."""
+    node = node_of(pattern, define=IS, was=lambda m: m.A.prev().v, **{**how, "within": 5})
+    operator: Operator = operator_of(node)
+    deltas = list[dict[str, pl.DataFrame]]()
+    for at, v in enumerate((1, 2, 2, 2, 1, 2, 2, 2, 2)):
+        operator, _ = operator.step([frame_of(node, [row(at, v)])], at - 1 if at else -INF, at)
+        written = operator.changes() if deltas else operator.tables()
+        deltas.append({name: pl.DataFrame(table) for name, table in (written or {}).items()})
+    assert sum(gone_on) == 8
+    assert operator.counts() == {"rows": 6}
+    if search == "python":
+        monkeypatch.setattr(operators, "compiled_search", lambda node: None)
+    again = load_operator(step_of(node), folded(deltas, operator.described(), whole=True), 8)
+    assert again.counts() == operator.counts()
+    _, result = again.step([frame_of(node, [row(9, 3)])], 8, 9)
+    assert {match[-4:] for match in as_frame(result).rows()} == {(2, 4, 9, 9)}
+
+
+def test_rows_before_a_match_are_known_to_no_thread(gone_on: list[int]) -> None:
+    """A search that asks for them reads all rows."""
+    is_c: dict[str, Any] = {**IS, "N": lambda m: m.N.v == 3}
+    node = node_of("!N[3] A B C", define=is_c, matches="any", within=9)
+    rows = [(at, [row(at, v)]) for at, v in enumerate((3, 1, 2, 2, 1, 2, 3))]
+    assert by_increment(node, *rows)[-1] == [(4, 6, 6)]
+    assert sum(gone_on) == 0

@@ -41,6 +41,7 @@ def test_partitions_have_the_rows_that_were_put_last(
         rows.put(np.array(chosen, dtype=np.int64), frame)
         known |= dict(zip(chosen, kept, strict=True))
         add(rng, rows, known, most=most, nulls=nulls)
+        drop(rng, rows, known)
         assert rows.height == sum(map(len, known.values()))
         asked = rng.sample(range(partitions), rng.randrange(partitions + 1))
         found = rows.take(np.array(asked, dtype=np.int64))
@@ -66,6 +67,15 @@ def add(rng: random.Random, rows: RowArrays, known: dict[int, list[Row]], *, mos
         rows.add(partitions, before, frame)
     for place, *row in flat:
         known[chosen[place]].append(tuple(row))
+
+
+def drop(rng: random.Random, rows: RowArrays, known: dict[int, list[Row]]) -> None:
+    """Lets first rows of some partitions go."""
+    chosen = rng.sample(range(len(known)), rng.randrange(len(known) // 2 + 1))
+    count = [rng.randrange(len(known[number]) + 1) for number in chosen]
+    rows.drop(np.array(chosen, dtype=np.int64), np.array(count, dtype=np.int64))
+    for number, gone in zip(chosen, count, strict=True):
+        known[number] = known[number][gone:]
 
 
 def put_numbers(rows: RowArrays, partitions: list[int], of: list[int], n: list[int | None], **how: bool) -> None:

@@ -88,8 +88,8 @@ GROUP = Group(
         ),
         bug(
             "matches of rows are not told of",
-            "runtime/ordered/sequences/compiled.py",
-            "        tell_matches(len(found.matches))\n",
+            "runtime/ordered/sequences/measures.py",
+            "    tell_matches(len(found.matches))\n",
             "",
         ),
         bug(

@@ -28,6 +28,9 @@ LISTABLE = "runtime/ordered/sequences/listed.py"
 TOLD = "runtime/ordered/sequences/told.py"
 OPEN = "runtime/kernels/sequences/open_searches.py"
 GOES_ON = "runtime/ordered/sequences/open_searches.py"
+KEPT = "runtime/ordered/sequences/kept.py"
+FOUND = "runtime/ordered/sequences/found.py"
+NODES = "runtime/ordered/sequences/nodes.py"
 ARRAYS = "runtime/ordered/row_arrays.py"
 DESCRIBED = "runtime/ordered/state_tables.py"
 
@@ -314,8 +317,8 @@ GROUP = Group(
         bug(
             "rows are kept while a match is searched for",
             EVERY,
-            "if threads[a, DEATH] > until:",
-            "if threads[a, DEATH] > NEVER:",
+            "if threads[a, DEATH] > until:\n                open_ += 1",
+            "if threads[a, DEATH] > NEVER:\n                open_ += 1",
         ),
         bug(
             "a state is a state of the pattern",
@@ -358,6 +361,61 @@ GROUP = Group(
         ),
         bug("rows before those of threads are not read", GOES_ON, "- np.arange(back + 1)", "- np.arange(1)"),
         bug(
+            "rows that go are counted no more",
+            KEPT,
+            "self.first[partitions], self.begin[partitions] = added.begun.first, added.begun.begin",
+            "self.begin[partitions] = added.begun.begin",
+        ),
+        bug(
+            "rows of searches that are open never go",
+            KEPT,
+            "self.rows.drop(partitions, added.begun.first - self.first[partitions])",
+            "added = replace(added, begun=replace(added.begun, first=self.first[partitions]))",
+        ),
+        bug(
+            "what was written stays though it has gone",
+            OPERATOR,
+            "state.put(search.again(stored, none, reached))",
+            "state.put(replace(stored, look=search.again(stored, none, reached).look))",
+        ),
+        bug(
+            "nodes keep the places of the table",
+            COMPILED,
+            "np.repeat(rows.offsets[:-1] + first, nodes.count)",
+            "np.repeat(0 * first, nodes.count)",
+        ),
+        bug(
+            "a match that goes on is as long as its new rows",
+            EVERY,
+            "depth += known_nodes[at + last, DEPTH] if last < old",
+            "depth += 0 if last < old",
+        ),
+        bug(
+            "a search goes on without the match that it has had",
+            OPEN,
+            "start, 1 if matched or its != NONE else 0",
+            "start, 1 if its != NONE else 0",
+        ),
+        bug(
+            "searches that stay open have no results",
+            GOES_ON,
+            "pl.concat(results) if results else None",
+            "None",
+        ),
+        bug(
+            "what must not come before a match is asked of new rows alone",
+            FOUND,
+            "not (asked or node.per_start is not None)",
+            "not node.per_start is not None",
+        ),
+        bug("nodes stay where there is no room", NODES, "count = stay[outgrown]", "count = 0 * stay[outgrown]"),
+        bug(
+            "rows that go leave no room",
+            ARRAYS,
+            "room = self._room[partitions] - count",
+            "room = self._room[partitions]",
+        ),
+        bug(
             "rows before the new ones are not read",
             GOES_ON,
             "height[:, None] - 1 - np.arange(max(back, 1))",
@@ -366,7 +424,7 @@ GROUP = Group(
         bug(
             "threads keep the places of the table",
             GOES_ON,
-            "left[:, self.calls.named] = needed.in_partition(self._named(left), rows)",
+            "left[:, self.calls.named] = np.where(self._named(left) < 0, -1, place[self._named(left)])",
             "pass",
         ),
         bug(
@@ -445,39 +503,39 @@ GROUP = Group(
         bug(
             "a beginning is over a tick early",
             LISTED,
-            "if entries[last[source], START] < since:",
-            "if entries[last[source], START] <= since:",
+            "if its_start < since:",
+            "if its_start <= since:",
         ),
         bug(
             "of beginnings the last one counts",
             LISTED,
-            "entries[its, START] = max(entries[its, START], entries[last[source], START])",
-            "entries[its, START] = entries[last[source], START]",
+            "entries[here, START] = max(entries[here, START], its_start)",
+            "entries[here, START] = its_start",
         ),
         bug(
             "a match may be longer than its limit",
             LISTED,
-            "if at == NOTHING or entries[at, START] < since:",
-            "if at == NOTHING:",
+            "if start_of(entry, at, gone, old, known, entries) < since:",
+            "if start_of(entry, at, gone, old, known, entries) == NEVER:",
         ),
         bug(
             "a walk takes the last entry of a state alone",
             LISTED,
-            "way[depth, CANDIDATE] = entries[at, BEFORE]",
+            "way[depth, CANDIDATE] = value_of(entry, BEFORE, at, old, known, entries)",
             "way[depth, CANDIDATE] = NOTHING",
         ),
         bug("matches are listed again", LISTED, "if time[row] <= after:", "if time[row] < after:"),
         bug(
             "rows are kept that nothing goes on with",
             LISTED,
-            "if parts[part, FIRST_COMPLETION] < parts[part, LAST_COMPLETION]:",
-            "if parts[part, FIRST_COMPLETION] <= parts[part, LAST_COMPLETION]:",
+            "goes_on = parts[part, FIRST_COMPLETION] < parts[part, LAST_COMPLETION]",
+            "goes_on = parts[part, FIRST_COMPLETION] <= parts[part, LAST_COMPLETION]",
         ),
         bug(
             "a row that may go on is not kept",
             LISTED,
-            "if earliest == end and over > until:",
-            "if earliest == end and over > until + 1:",
+            "if over > until:",
+            "if over > until + 1:",
         ),
         bug("texts are told apart by no order", ROWS, ".unique().sort()", ".unique(maintain_order=True)"),
         bug("each column of texts has numbers of its own", ROWS, "start += len(column)", "start += 0"),

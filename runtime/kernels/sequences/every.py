@@ -46,13 +46,15 @@ ENDED: Final = -1
 #: What a state is, as a mask: some match ends there, and none does whose rows so far are these.
 MAY_END, IS_VAIN = 1, 2
 #: Columns of a node: the node before, the state, the row, and how many nodes there are with it.
-BEFORE, ITS_STATE, ROW, DEPTH = range(4)
+NODE_WIDTH: Final = 4
+BEFORE, ITS_STATE, ROW, DEPTH = range(NODE_WIDTH)
 #: Columns of a match: its partition, first row, length, instant, and where its rows begin in their lists.
 PARTITION, FIRST, LENGTH, DETECTED, ROWS = 0, 1, 2, 3, 5
 #: What an array of options has, by place: which rows are skipped, the variables that a match may begin with, the
-#: progress before and now, how many matches may begin with one row, 0 for any number, the last instant, and whether the
-#: input has ended.
-SKIPS, BEGINS, AFTER, UNTIL, PER_START, END, CLOSED = range(7)
+#: progress before and now, how many matches may begin with one row, 0 for any number, the last instant, whether the
+#: input has ended, how many rows a search has to wait with so that its threads are worth keeping, and how many threads
+#: and nodes are kept for each of these, at most.
+SKIPS, BEGINS, AFTER, UNTIL, PER_START, END, CLOSED, WORTH, MOST = range(9)
 CONTIGUOUS, NEXT, ANY = range(3)
 #: Columns of an excess: the row with which there are too many, below 0 where there never are; the row that they begin
 #: with; and whether so many are matches, not only beginnings of some.
@@ -71,6 +73,8 @@ _OUT_STATES = nb.int16[::1]
         *(TABLE, TABLE, INTS, TABLE, TABLE, DOUBLE_TABLE, MARKS),
         *(OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
         *(OUT_TABLE, _OUT_STATES, OUT, INTS, OUT_TABLE, OUT_TABLE),
+        *(INTS, TABLE, INTS, INTS, INTS, INTS, TABLE),
+        *(OUT, OUT_TABLE, OUT, OUT, OUT_TABLE),
     ),
     borrows=True,
 )
@@ -88,25 +92,40 @@ def every_match(
     threads: Int64Array, nodes: Int64Array, stack: Int64Array, double_stack: Float64Array, mark: UInt8Array,
     found: Int64Array, states: Int16Array, places: Int64Array,
     residuals: Int64Array, counts: Int64Array, excess: Int64Array,
+    number: Int64Array, given: Int64Array, given_of: Int64Array, known_at: Int64Array, known_first: Int64Array,
+    known_end: Int64Array, known_nodes: Int64Array,
+    waits: Int64Array, left: Int64Array, node_first: Int64Array, node_count: Int64Array, made: Int64Array,
 ) -> int:  # fmt: skip
-    """Writes the matches that become certain after the progress before to `found`, and the states and places of their
+    """Writes the matches that become certain after the progress before to `found`, and the states and numbers of their
     rows to `states` and `places`; the number of matches, or -1 where an array has no room.
 
     The automaton is deterministic, so each thread has matched other rows than all others, or with other variables.
     By state, `wanted` has the variables of its ways on, as a mask, and `watched` the rows that must not come before its
-    next one; `ending` says whether a match ends there. Partitions are as in `preferred_matches`; `begin` is taken on to
-    the first row at which a match may begin that is still to come, or to be decided. What turns out not to hold is left
-    out at once: it stands in the way of no other match.
+    next one; `ending` says whether a match ends there. Partitions are as in `preferred_matches`; `begin` becomes the
+    number of the first row at which a match may begin that is still to come, or to be decided. What turns out not to
+    hold is left out at once: it stands in the way of no other match.
 
     With a limit per start, `counts` has by the place of a row in its partition how many matches begin with it, and how
     many threads by the `residuals` of their states, from 1 on. After each row none of these may be more; `excess` has
     by partition where the first is, and the partition is searched no further.
+
+    A search that was open goes on with the `given` threads, from `given_of[p]` to `given_of[p + 1]`; `begin` is the
+    first new row then. Nodes have numbers: those of partition p from `known_first[p]` to `known_end[p]` are in the
+    table `known_nodes`, number 0 at `known_at[p]`. `number` has by row what nodes say of it. Where threads are worth
+    keeping, as many as `waits` says are written to `left`, and the nodes of this call to `made`: `node_count` of them,
+    the last ones of those that are needed, which are all from `node_first` on.
     """
     skips, after, until, per_start = options[SKIPS], options[AFTER], options[UNTIL], options[PER_START]
     closed, matches, written, width = options[CLOSED] != 0, 0, 0, threads.shape[1]
+    noted, noted_nodes = 0, 0
     for p in range(len(offsets) - 1):
-        first, end = offsets[p], offsets[p + 1]
-        size, used, undecided, decided_at = 0, 0, end, NO_LOOK
+        first, end, at, old = offsets[p], offsets[p + 1], known_at[p], known_end[p]
+        size, used, undecided, decided_at = given_of[p + 1] - given_of[p], 0, end, NO_LOOK
+        if size >= len(threads):
+            return -1
+        for k in range(size):
+            for r in range(width):
+                threads[k, r] = given[given_of[p] + k, r]
         for row in range(first + begin[p], end):
             begins = (satisfied[row] & options[BEGINS]) != 0
             if size == 0 and not begins:
@@ -197,9 +216,11 @@ def every_match(
                         if ending[following] & IS_VAIN:
                             continue
                         threads[total, SURE] = max(threads[total, SURE], threads[a, SURE])
-                        last = threads[a, NODE]
-                        nodes[used, BEFORE], nodes[used, ITS_STATE], nodes[used, ROW] = last, following, row
-                        nodes[used, DEPTH] = 1 if last < 0 else nodes[last, DEPTH] + 1
+                        last, depth = threads[a, NODE], 1
+                        if last >= 0:
+                            depth += known_nodes[at + last, DEPTH] if last < old else nodes[last - old, DEPTH]
+                        nodes[used, BEFORE], nodes[used, ITS_STATE], nodes[used, ROW] = last, following, number[row]
+                        nodes[used, DEPTH] = depth
                         if ends_here and per_start:
                             counts[start - first, MATCHES] += 1
                             if counts[start - first, MATCHES] > per_start:
@@ -228,13 +249,20 @@ def every_match(
                             found[matches, ROWS] = written
                             matches += 1
                             written += length
-                            node = used
-                            for at in range(written - 1, written - length - 1, -1):
-                                states[at], places[at] = nodes[node, ITS_STATE], nodes[node, ROW]
-                                node = nodes[node, BEFORE]
+                            node = old + used
+                            for step in range(written - 1, written - length - 1, -1):
+                                if node < old:
+                                    states[step], places[step] = (
+                                        known_nodes[at + node, ITS_STATE],
+                                        known_nodes[at + node, ROW],
+                                    )
+                                    node = known_nodes[at + node, BEFORE]
+                                else:
+                                    states[step], places[step] = nodes[node - old, ITS_STATE], nodes[node - old, ROW]
+                                    node = nodes[node - old, BEFORE]
                         if death >= time[row]:
                             threads[total, STATE], threads[total, START] = following, start
-                            threads[total, NODE], threads[total, DEATH] = used, death
+                            threads[total, NODE], threads[total, DEATH] = old + used, death
                             used += 1
                             total += 1
                             if per_start:
@@ -275,12 +303,38 @@ def every_match(
                         size += 1
                 if size == 0:
                     used = 0
-        earliest, due = end, NO_LOOK
+        earliest, due, open_ = end, NO_LOOK, 0
         for a in range(size):
             if threads[a, DEATH] > until:
+                open_ += 1
                 if threads[a, START] < earliest:
                     earliest, due = threads[a, START], threads[a, DEATH]
                 elif threads[a, START] == earliest:
                     due = max(due, threads[a, DEATH])
-        begin[p], look[p] = min(earliest, undecided) - first, min(due, decided_at)
+        look[p], waits[p], node_count[p], undecided = min(due, decided_at), 0, 0, min(earliest, undecided)
+        begin[p] = number[end - 1] + 1 if end > first else first
+        if undecided == end:
+            continue
+        begun = number[undecided]
+        height, begin[p] = begin[p] - begun, begun
+        oldest = known_first[p]
+        while oldest < old + used and begun > (
+            known_nodes[at + oldest, ROW] if oldest < old else nodes[oldest - old, ROW]
+        ):
+            oldest += 1
+        if height < options[WORTH] or open_ + old + used - oldest > options[MOST] * height:
+            continue
+        more = old + used - max(oldest, old)
+        if noted + open_ > len(left) or noted_nodes + more > len(made):
+            return -1
+        waits[p], node_first[p], node_count[p] = open_, oldest, more
+        for a in range(size):
+            if threads[a, DEATH] > until:
+                for r in range(width):
+                    left[noted, r] = threads[a, r]
+                noted += 1
+        for node in range(used - more, used):
+            for c in range(nodes.shape[1]):
+                made[noted_nodes, c] = nodes[node, c]
+            noted_nodes += 1
     return matches

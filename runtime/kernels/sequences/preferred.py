@@ -53,9 +53,9 @@ PARTITION, START, LENGTH, DETECTED, NUMBER, STATES = range(6)
 #: What an array of options has, by place: whether the search goes on at the next row, whether matches are numbered, the
 #: variables that a match may begin with, whether it may be empty, the progress before and now, the last instant,
 #: whether the input has ended, and how many rows an open search has read for each of its threads, at least, so that
-#: these are worth keeping.
-#: The last one is the states that a row tells, as a mask.
-NEXT_ROW, NUMBERED, BEGINS, NULLABLE, AFTER, UNTIL, END, CLOSED, WORTH, TOLD = range(10)
+#: these are worth keeping. Of searches that go on at the next row it is how many rows wait, and the last one how many
+#: threads of all starts are kept for each of these, at most. The one before is the states that a row tells, as a mask.
+NEXT_ROW, NUMBERED, BEGINS, NULLABLE, AFTER, UNTIL, END, CLOSED, WORTH, TOLD, MOST = range(11)
 #: Columns of what searches remember by row: the states that the current one has been in with this row, and those from
 #: which one has failed, as masks.
 VISITED, FAILED = range(2)
@@ -333,9 +333,23 @@ def preferred_matches(
             if over > until:
                 if until_then > until:
                     due = min(due, over)
+                    if options[NEXT_ROW] and (undecided < 0 or waits[p] > 0):
+                        # The first one says whether enough rows wait, and none has fewer threads than all.
+                        wait = end - (row if undecided < 0 else undecided)
+                        waits[p] += open_
+                        if wait < options[WORTH] or waits[p] > options[MOST] * wait:
+                            noted, waits[p] = noted - waits[p] + open_, 0
+                        elif noted + open_ > len(left):
+                            return -1
+                        else:
+                            for k in range(open_at, open_at + open_):
+                                for r in range(threads.shape[1]):
+                                    left[noted, r] = threads[k, r]
+                                left[noted, NODE], left[noted, RANK] = row, 1 if best != NONE else 0
+                                noted += 1
                     if undecided < 0:
                         undecided = row
-                        if open_ * options[WORTH] <= end - row:
+                        if not options[NEXT_ROW] and open_ * options[WORTH] <= end - row:
                             waits[p] = open_
                             for k in range(open_at, open_at + open_):
                                 for r in range(threads.shape[1]):

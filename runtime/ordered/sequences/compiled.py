@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 
-from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST
 from tidegate.algebra.ordered.sequences.navigation import reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.per_start.excess import Excess, too_many
@@ -14,7 +15,6 @@ from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.partitions.rows import first_tie
 from tidegate.runtime.kernels.sequences.absences import note_first_since
 from tidegate.runtime.kernels.sequences.threads import NODE
-from tidegate.runtime.ordered.family import tell_matches
 from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION, ranges
@@ -22,9 +22,10 @@ from tidegate.runtime.ordered.row_operator import KeptExtract
 from tidegate.runtime.ordered.sequences.arrays import PatternArrays
 from tidegate.runtime.ordered.sequences.found import Found, KernelCalls, Standings
 from tidegate.runtime.ordered.sequences.kept import STANDING, SearchedExtract, attribute, by_attribute
-from tidegate.runtime.ordered.sequences.measures import Measures
+from tidegate.runtime.ordered.sequences.measures import result_of
+from tidegate.runtime.ordered.sequences.nodes import NewNodes
 from tidegate.runtime.ordered.sequences.open_searches import OpenSearches, threads_frame
-from tidegate.runtime.ordered.sequences.rows import OrderedRows, taken
+from tidegate.runtime.ordered.sequences.rows import OrderedRows
 
 
 class CompiledSearch:
@@ -53,17 +54,20 @@ class CompiledSearch:
         found = self.calls.search(rows, standings, after, until, limited=limited)
         if len(found.excess):
             raise too_many(self.node, self._excesses(rows, found, keys))
-        result = self._results(rows, found, keys)
+        result = result_of(self.calls.tables, rows, found, keys)
         first = self._first_kept(rows, standings, until)
         kept, threads = self._kept(rows, standings, first, until), self._threads(rows, found, standings, first)
-        look = self._looks(rows, found, standings, until)
-        return SearchedExtract(before.partitions, kept, look, threads=threads), result
+        look, nodes = self._looks(rows, found, standings, until), self._nodes(rows, found, first)
+        return SearchedExtract(before.partitions, kept, look, threads=threads, nodes=nodes), result
 
-    def looks_of(self, kept: KeptExtract, none: pl.DataFrame, until: Extended) -> Int64Array:
-        """When the partitions of which rows are kept have to be looked at; `none` are no new rows."""
+    def again(self, stored: KeptExtract, none: pl.DataFrame, until: Extended) -> KeptExtract:
+        """What is kept of partitions that have these rows, or some that are not needed any more before them; `none` are
+        no new rows.
+        """
         nothing, reached = np.empty(0, dtype=np.int64), ticks(until)
         keys = pl.DataFrame({name: [] for name in self.node.keys})
-        return self.increment(kept, none, nothing, nothing, reached, reached, keys, limited=False)[0].look
+        kept, _ = self.increment(stored, none, nothing, nothing, reached, reached, keys, limited=False)
+        return replace(kept, over=stored.over)
 
     def _looks(self, rows: OrderedRows, found: Found, standings: Standings, until: int) -> Int64Array:
         """When partitions have to be looked at: where nothing waits, once the first row can no longer be one that must
@@ -82,22 +86,6 @@ class CompiledSearch:
             for of, by, start, are_matches in found.excess.tolist()
         ]
 
-    def _results(self, rows: OrderedRows, found: Found, keys: pl.DataFrame) -> pl.DataFrame:
-        tell_matches(len(found.matches))
-        measures = Measures(self.calls.tables, rows, found)
-        match = measures.match
-        columns: dict[str, pl.Series] = {}
-        if self.node.reported.rows == "all":
-            source = rows.source[found.places[measures.reported]]
-            columns = {name: rows.at(name, source) for name in self.node.input.schema.names}
-        elif self.node.keys:
-            columns = {one.name: taken(one, found.partition) for one in keys.get_columns()}
-        columns |= {one.name: one for one in measures.columns()}
-        columns[FIRST] = pl.Series(rows.time[found.start][match])
-        columns[LAST] = pl.Series(rows.time[found.last][match])
-        columns[DETECTED] = pl.Series(found.detected[match])
-        return pl.DataFrame({name: columns[name] for name in self.node.schema.names})
-
     def _first_kept(self, rows: OrderedRows, standings: Standings, until: int) -> Int64Array:
         """The place in its partition of the first row that may be part of a match to come, that decides one, or that
         says of the partition where it stands.
@@ -112,11 +100,23 @@ class CompiledSearch:
         """The threads of open searches, which count the rows from the first kept one of their partition on."""
         if found.open is None or not len(found.open.threads):
             return None
-        threads, waits, named = found.open.threads, found.open.waits, self.calls.named[1:]
+        threads, waits, named = found.open.threads, found.open.waits, self.calls.named
+        of_one_start = not (self.calls.resumes_every or self.calls.resumes_each_row)
+        if of_one_start:
+            named = named[1:]
         before = np.repeat(rows.offsets[:-1] + first, waits)[:, None]
         threads[:, named] = np.where(threads[:, named] < 0, -1, threads[:, named] - before)
-        threads[:, NODE] = np.repeat(standings.begin - first, waits)
+        if of_one_start:
+            threads[:, NODE] = np.repeat(standings.begin - first, waits)
         return threads_frame(threads, waits)
+
+    def _nodes(self, rows: OrderedRows, found: Found, first: Int64Array) -> tuple[NewNodes, ...]:
+        """The nodes that threads refer to, which count rows likewise."""
+        if found.open is None:
+            return ()
+        for nodes in found.open.nodes[:1]:
+            nodes.rows[:, self.calls.node_row] -= np.repeat(rows.offsets[:-1] + first, nodes.count)
+        return found.open.nodes
 
     def _kept(self, rows: OrderedRows, standings: Standings, first: Int64Array, until: int) -> pl.DataFrame:
         height = np.diff(rows.offsets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,12 +13,11 @@ from tidegate.algebra.ordered.sequences.navigation import MatchNumber, reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.terms import attributes_of
 from tidegate.algebra.time import last_instant
-from tidegate.runtime.arrays import Int16Array, Int64Array
-from tidegate.runtime.kernels.sequences import every, preferred
+from tidegate.runtime.arrays import BoolArray, Int16Array, Int64Array
+from tidegate.runtime.kernels.sequences import every, listed, preferred
 from tidegate.runtime.kernels.sequences.absences import note_rows_after, note_rows_before
-from tidegate.runtime.kernels.sequences.listed import listed_matches
 from tidegate.runtime.kernels.sequences.machine import DEPTH
-from tidegate.runtime.kernels.sequences.open_searches import open_searches
+from tidegate.runtime.kernels.sequences.open_searches import open_searches, searches_of_each_row
 from tidegate.runtime.kernels.sequences.threads import NODE, REGISTERS
 from tidegate.runtime.ordered.partition_store import EVER
 from tidegate.runtime.ordered.row_arrays import ranges
@@ -26,6 +25,7 @@ from tidegate.runtime.ordered.sequences.ahead import verdicts
 from tidegate.runtime.ordered.sequences.arrays import PatternArrays
 from tidegate.runtime.ordered.sequences.kept import STANDING
 from tidegate.runtime.ordered.sequences.listed import listed_within
+from tidegate.runtime.ordered.sequences.nodes import NewNodes
 from tidegate.runtime.ordered.sequences.rows import OrderedRows
 from tidegate.runtime.ordered.sequences.told import states_told
 
@@ -34,6 +34,8 @@ _THREADS: Final = 64
 _NODES: Final = 4096
 #: An open search goes on from its threads once it has read so many rows for each row that they may name, or more.
 WORTH: Final = 16
+#: Searches from several starts keep so many threads and nodes for each row that waits, at most.
+MOST: Final = 16
 _SKIPS: Final = {"contiguous": every.CONTIGUOUS, "next": every.NEXT, "any": every.ANY}
 
 
@@ -45,6 +47,11 @@ class Standings:
     number: Int64Array
     taken: Int64Array
     whole: Int64Array
+
+    @classmethod
+    def none(cls, begin: Int64Array) -> Standings:
+        """Of searches that begin at these places, of which nothing else is known."""
+        return cls(begin, *(np.zeros(len(begin), dtype=np.int64) for _ in range(3)))
 
     @classmethod
     def of(cls, kept: pl.DataFrame, rows: OrderedRows) -> Standings:
@@ -61,12 +68,27 @@ class Standings:
 @dataclass(frozen=True, slots=True)
 class OpenThreads:
     """The threads of open searches, partition by partition, as many as `waits` says of each, and when partitions have
-    to be looked at next. Their places are those of rows in the table.
+    to be looked at next. Their places are those of rows in the table. `nodes` are those that they refer to, by kind;
+    these have numbers of rows.
     """
 
     waits: Int64Array
     threads: Int64Array
     look: Int64Array
+    nodes: tuple[NewNodes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What an open search for every match goes on from: threads, by partition from where to where, the nodes so far,
+    and what nodes say of the rows of the table. `begin` is where new rows begin, counted from the first one.
+    """
+
+    begin: Int64Array
+    threads: Int64Array
+    before: Int64Array
+    nodes: tuple[tuple[Int64Array, Int64Array, Int64Array, Int64Array], ...]
+    number: Int64Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +140,15 @@ class Found:
         return last
 
 
+def of_partitions(found: Found, chosen: BoolArray) -> Found:
+    """The matches of the chosen partitions."""
+    its = chosen[found.partition]
+    if its.all():
+        return found
+    rows = np.repeat(its, found.length)
+    return replace(found, matches=found.matches[its], states=found.states[rows], places=found.places[rows])
+
+
 class KernelCalls:
     """The calls for one node. The room that one has needed is there for the next."""
 
@@ -138,13 +169,37 @@ class KernelCalls:
         self.told, self.within = states_told(arrays), listed_within(arrays)
         self.width, self._rows = arrays.width, 1 + (len(self.named) - 1) * (1 + back)
         past = isinstance(node.selection, Preferred) and node.selection.skip.to == "past last row"
+        each_row = isinstance(node.selection, Preferred) and node.selection.skip.to == "next row"
+        asked = any(guard.absent or guard.present for guard in self.tables.ways[0].guards)
+        #: Whether a search for every match goes on from its threads.
+        self.resumes_every = isinstance(node.selection, EveryMatch) and not (asked or node.per_start is not None)
+        preferred_ = (past or (each_row and not self.numbered)) and not len(arrays.absences)
         #: Whether a search that is open goes on from its threads: they say all that it has to know.
-        self.resumes = past and not (self.waits or self.anchored or ahead or len(arrays.absences))
+        self.resumes = (self.resumes_every or preferred_) and not (self.waits or self.anchored or ahead)
+        self.resumes_every &= self.resumes
+        #: Whether searches do that begin at each row.
+        self.resumes_each_row = self.resumes and each_row
+        #: How many integers nodes have, by kind, where threads refer to some; and which one of the first kind is a row.
+        self.node_widths: tuple[int, ...] = ()
+        self.node_row = every.ROW if self.within is None else listed.ROW
+        if self.resumes_every:
+            self.node_widths = (every.NODE_WIDTH,) if self.within is None else (listed.ENTRY_WIDTH, listed.LINK_WIDTH)
+            if self.within is None:
+                self.named[0] = every.START
+            else:
+                self.width, self.named = listed.LAST_WIDTH, self.named[:0]
 
     @property
     def _worth(self) -> int:
         """How many rows a search has read for each thread where it goes on from these."""
         return max(WORTH * self._rows, 1)
+
+    @property
+    def _worth_of_many(self) -> int:
+        """How many rows wait where searches from several starts go on from their threads, however many these are: with
+        each row they would all be asked again.
+        """
+        return max(16 * WORTH * self._rows, 1)
 
     def search(self, rows: OrderedRows, standings: Standings, after: int, until: int, *, limited: bool = True) -> Found:
         """The matches that are certain now. Takes the standings on. `limited`: so many may begin with one row as the
@@ -159,7 +214,7 @@ class KernelCalls:
                 )
             else:
                 per_start = self.node.per_start or 0 if limited else 0
-                found = self._every(rows, standings, inputs, columns, (selection, after, until, per_start))
+                found = self._every(rows, standings, inputs, columns, (selection, after, until, per_start), None)
             if found is not None:
                 return found
             self._make_room()
@@ -181,6 +236,57 @@ class KernelCalls:
             )  # fmt: skip
             if count >= 0:
                 return OpenThreads(waits, left[:count], look)
+            self._make_room()
+
+    def every_gone_on(self, rows: OrderedRows, given: Given, after: int, until: int) -> tuple[Found, Int64Array]:
+        """The matches that new rows make certain, with what is left to go on from, and the number of the row at which
+        each search begins. Places of rows of matches are numbers.
+        """
+        selection, standings = self.node.selection, Standings.none(given.begin)
+        assert isinstance(selection, EveryMatch)
+        inputs, columns = self._read(rows, standings.whole, until)
+        while True:
+            found = self._every(rows, standings, inputs, columns, (selection, after, until, 0), given)
+            if found is not None:
+                return found, standings.begin
+            self._make_room()
+
+    def each_row_gone_on(self, rows: OrderedRows, given: Given, until: int) -> tuple[Found, Int64Array, Int64Array]:
+        """The same of searches that begin at each row. The matches are those of new rows; the last array has the starts
+        before them that have one, which `searched_from` tells.
+        """
+        return self._each_row(rows, given, np.empty((0, 2), dtype=np.int64), until)
+
+    def searched_from(self, rows: OrderedRows, starts: Int64Array, until: int) -> Found:
+        """The matches of these starts, which are certain, by all rows from there on."""
+        none = np.zeros(len(rows.offsets), dtype=np.int64)
+        threads = np.empty((0, self.width), dtype=np.int64)
+        return self._each_row(rows, Given(none[1:], threads, none, (), np.arange(rows.height)), starts, until)[0]
+
+    def _each_row(
+        self, rows: OrderedRows, given: Given, starts: Int64Array, until: int
+    ) -> tuple[Found, Int64Array, Int64Array]:
+        partitions = len(rows.offsets) - 1
+        inputs, columns = self._read(rows, np.zeros(partitions, dtype=np.int64), until)
+        options = self._options(next_row=True, after=until, until=until, worth=self._worth_of_many)
+        begin, look, waits = (np.zeros(partitions, dtype=np.int64) for _ in range(3))
+        while True:
+            left = np.empty((self.more * (len(given.threads) + rows.height + _THREADS), self.width), dtype=np.int64)
+            matches = np.empty((rows.height + len(starts), 6), dtype=np.int64)
+            states, decided = np.empty(self._labels(rows), dtype=np.int16), np.array([len(starts) or -1])
+            again = starts if len(starts) else np.empty((len(given.threads), 2), dtype=np.int64)
+            count = searches_of_each_row(
+                *inputs, rows.first_new, given.before, given.threads, given.number, begin, look, waits, left, decided,
+                *self.arrays.arguments, options, *columns, *self._search_scratch(), matches, states, again,
+            )  # fmt: skip
+            if count >= 0:
+                matches = matches[:count]
+                length = matches[:, preferred.LENGTH]
+                places = ranges(matches[:, preferred.START], length)
+                open_ = OpenThreads(waits, left[: int(waits.sum())], look)
+                none = np.empty((0, 4), dtype=np.int64)
+                found = Found(matches, states[: int(length.sum())], places, look, none, open_)
+                return found, begin, again[: decided[0]]
             self._make_room()
 
     def _make_room(self) -> None:
@@ -206,7 +312,8 @@ class KernelCalls:
 
     def _options(self, *, next_row: bool, after: int, until: int, worth: int) -> Int64Array:
         nullable, begins = self.arrays.ends_of[1] > 0, self.arrays.wanted[0]
-        options = [next_row, self.numbered, begins, nullable, after, until, self.end, until >= EVER, worth, self.told]
+        closed = until >= EVER
+        options = [next_row, self.numbered, begins, nullable, after, until, self.end, closed, worth, self.told, MOST]
         return np.array([int(option) for option in options])
 
     def _scratch(self, *tables: tuple[int, int]) -> tuple[Any, ...]:
@@ -225,10 +332,13 @@ class KernelCalls:
         """None where there was no room."""
         next_row, after, until = how
         # No thread is worth more rows than there are.
-        worth = self._worth if self.resumes else rows.height + 1
+        worth = rows.height + 1
+        if self.resumes:
+            worth = self._worth_of_many if next_row else self._worth
         options = self._options(next_row=next_row, after=after, until=until, worth=worth)
         waits = np.zeros(len(standings.begin), dtype=np.int64)
-        left = np.empty((rows.height // worth, self.width), dtype=np.int64)
+        most = self.more * (rows.height + _THREADS) if self.resumes_each_row else rows.height // worth
+        left = np.empty((most, self.width), dtype=np.int64)
         matches, states = np.empty((rows.height + 1, 6), dtype=np.int64), np.empty(self._labels(rows), dtype=np.int16)
         taken_on = [one.copy() for one in (standings.begin, standings.number, standings.taken)]
         look = np.empty(len(standings.begin), dtype=np.int64)
@@ -249,53 +359,103 @@ class KernelCalls:
 
     def _every(
         self, rows: OrderedRows, standings: Standings, inputs: tuple[Any, ...], columns: tuple[Any, ...],
-        how: tuple[EveryMatch, int, int, int],
+        how: tuple[EveryMatch, int, int, int], given: Given | None,
     ) -> Found | None:  # fmt: skip
-        """None where there was no room."""
+        """`given`: what the searches go on from, None where they read all rows. None where there was no room."""
         selection, after, until, per_start = how
         begins, closed = int(self.arrays.wanted[0]), int(until >= EVER)
-        options = np.array([_SKIPS[selection.skipping], begins, after, until, per_start, self.end, closed])
-        if self.within is not None:
-            return self._listed(rows, standings, inputs, options)
-        partitions = len(rows.offsets) - 1
-        longest = int(np.diff(rows.offsets).max(initial=0)) if per_start else 0
-        counts = np.empty((longest, int(self.arrays.residuals.max(initial=0)) + 1), dtype=np.int64)
-        excess = np.full((partitions if per_start else 0, 3), -1, dtype=np.int64)
+        # No search waits with more rows than there are.
+        worth = self._worth_of_many if self.resumes_every else rows.height + 1
+        options = [_SKIPS[selection.skipping], begins, after, until, per_start, self.end, closed, worth, MOST]
+        opened = self._opened(rows, given)
+        begin, look = standings.begin.copy(), np.empty_like(standings.begin)
         room = self._labels(rows)
         matches, states = np.empty((room, 6), dtype=np.int64), np.empty(room, dtype=np.int16)
-        places, begin, look = np.empty(room, dtype=np.int64), standings.begin.copy(), np.empty_like(standings.begin)
-        count = every.every_match(
-            *inputs, begin, look, *self.arrays.arguments,
-            self.arrays.wanted, self.arrays.watched, self.arrays.ending, options, *columns,
-            *self._scratch((self.threads, self.width), (self.nodes, 4)), matches, states, places,
-            self.arrays.residuals, counts, excess,
-        )  # fmt: skip
+        places = np.empty(room, dtype=np.int64)
+        call = self._every_match if self.within is None else self._listed
+        count, excess = call(
+            rows, (*inputs, begin, look), columns, np.array(options), per_start, (matches, states, places), opened
+        )
         if count < 0:
             return None
-        standings.begin, matches = begin, matches[:count]
+        standings.begin, matches = begin - (rows.offsets[:-1] if given is None else 0), matches[:count]
         total = int(matches[:, preferred.LENGTH].sum())
         beyond = np.flatnonzero(excess[:, every.BY] >= 0)
-        return Found(matches, states[:total], places[:total], look, np.column_stack((beyond, excess[beyond])))
+        open_ = opened.left(look) if self.resumes_every else None
+        excess = np.column_stack((beyond, excess[beyond]))
+        return Found(matches, states[:total], places[:total], look, excess, open_)
+
+    def _opened(self, rows: OrderedRows, given: Given | None) -> _Opened:
+        """What searches go on from, and room for what is left of them."""
+        partitions = len(rows.offsets) - 1
+        none, widths = np.zeros(partitions, dtype=np.int64), self.node_widths or (every.NODE_WIDTH,)
+        if given is None:
+            nodes = tuple((none, none, none, np.empty((0, width), dtype=np.int64)) for width in widths)
+            threads = np.empty((0, self.width), dtype=np.int64)
+            given = Given(none, threads, np.zeros(partitions + 1, dtype=np.int64), nodes, np.arange(rows.height))
+        room = self.more * (rows.height + _THREADS) if self.resumes_every else 0
+        return _Opened(
+            given,
+            np.zeros(partitions, dtype=np.int64),
+            np.empty((room + self.more * len(given.threads), self.width), dtype=np.int64),
+            tuple((none.copy(), none.copy(), np.empty((room, width), dtype=np.int64)) for width in widths),
+        )
+
+    def _every_match(
+        self, rows: OrderedRows, inputs: tuple[Any, ...], columns: tuple[Any, ...], options: Int64Array,
+        per_start: int, out: tuple[Any, ...], opened: _Opened,
+    ) -> tuple[int, Int64Array]:  # fmt: skip
+        longest = int(np.diff(rows.offsets).max(initial=0)) if per_start else 0
+        counts = np.empty((longest, int(self.arrays.residuals.max(initial=0)) + 1), dtype=np.int64)
+        excess = np.full((len(rows.offsets) - 1 if per_start else 0, 3), -1, dtype=np.int64)
+        count = every.every_match(
+            *inputs, *self.arrays.arguments,
+            self.arrays.wanted, self.arrays.watched, self.arrays.ending, options, *columns,
+            *self._scratch((self.threads, self.width), (self.nodes, every.NODE_WIDTH)), *out,
+            self.arrays.residuals, counts, excess, *opened.arguments,
+        )  # fmt: skip
+        return count, excess
 
     def _listed(
-        self, rows: OrderedRows, standings: Standings, inputs: tuple[Any, ...], options: Int64Array
-    ) -> Found | None:
-        """The same of a pattern whose matches are listed from their ends. None where there was no room."""
-        arrays, room, of_states = self.arrays, self._labels(rows), len(self.tables.automaton.states)
-        matches, states = np.empty((room, 6), dtype=np.int64), np.empty(room, dtype=np.int16)
-        places, begin, look = np.empty(room, dtype=np.int64), standings.begin.copy(), np.empty_like(standings.begin)
-        longest = int(np.diff(rows.offsets).max(initial=0)) + 1
-        count = listed_matches(
-            *inputs, begin, look, self.within, arrays.to, arrays.variable, arrays.parts, arrays.part_of, arrays.ending,
+        self, rows: OrderedRows, inputs: tuple[Any, ...], _columns: tuple[Any, ...], options: Int64Array,
+        _per_start: int, out: tuple[Any, ...], opened: _Opened,
+    ) -> tuple[int, Int64Array]:  # fmt: skip
+        """The same of a pattern whose matches are listed from their ends."""
+        arrays, of_states = self.arrays, len(self.tables.automaton.states)
+        longest = max(int(np.diff(rows.offsets).max(initial=0)) + 1, self.nodes)
+        scratch = ((self.nodes, listed.ENTRY_WIDTH), (self.nodes, listed.LINK_WIDTH), (longest, 3))
+        count = listed.listed_matches(
+            *inputs, self.within, arrays.to, arrays.variable, arrays.parts, arrays.part_of, arrays.ending,
             options, np.full(of_states, -1), np.empty(of_states, dtype=np.int64),
-            *(np.empty((height, width), dtype=np.int64) for height, width in ((self.nodes, 6), (self.nodes, 2))),
-            np.empty((longest, 3), dtype=np.int64), matches, states, places,
+            *(np.empty(table, dtype=np.int64) for table in scratch), *out, *opened.arguments,
         )  # fmt: skip
-        if count < 0:
-            return None
-        standings.begin, matches = begin, matches[:count]
-        total = int(matches[:, preferred.LENGTH].sum())
-        return Found(matches, states[:total], places[:total], look, np.empty((0, 4), dtype=np.int64))
+        return count, np.empty((0, 3), dtype=np.int64)
 
     def _labels(self, rows: OrderedRows) -> int:
         return self.more * (2 * rows.height + 64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What searches for every match go on from, and where kernels write what is left: how many threads each has, these,
+    and of each kind of nodes the first one that is needed, how many are new, and the new ones.
+    """
+
+    given: Given
+    waits: Int64Array
+    threads: Int64Array
+    nodes: tuple[tuple[Int64Array, Int64Array, Int64Array], ...]
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """As kernels take them."""
+        known = (array for its in self.given.nodes for array in its)
+        made = (array for its in self.nodes for array in its)
+        return (self.given.number, self.given.threads, self.given.before, *known, self.waits, self.threads, *made)
+
+    def left(self, look: Int64Array) -> OpenThreads:
+        """What is left once a kernel has written it."""
+        nodes = []
+        for (first, count, rows), (_, _, end, _) in zip(self.nodes, self.given.nodes, strict=True):
+            nodes.append(NewNodes(first, np.maximum(first, end), count, rows[: int(count.sum())]))
+        return OpenThreads(self.waits, self.threads[: int(self.waits.sum())], look, tuple(nodes))

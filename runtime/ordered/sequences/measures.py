@@ -11,6 +11,7 @@ import polars as pl
 
 from tidegate.algebra.functions.aggregates import Function
 from tidegate.algebra.nodes import Group, Scan
+from tidegate.algebra.ordered.sequences.definition import DETECTED, FIRST, LAST
 from tidegate.algebra.ordered.sequences.navigation import (
     Classifier,
     MatchNumber,
@@ -30,8 +31,9 @@ from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.aggregates.partials import aggregate
 from tidegate.runtime.eval.columns import polars_type
 from tidegate.runtime.eval.terms import compile_pair
+from tidegate.runtime.ordered.family import tell_matches
 from tidegate.runtime.ordered.sequences.found import Found
-from tidegate.runtime.ordered.sequences.rows import OrderedRows, known_places
+from tidegate.runtime.ordered.sequences.rows import OrderedRows, known_places, taken
 
 #: The number of a match, beside the attributes of its rows.
 _MATCH: Final = "\0match"
@@ -170,3 +172,21 @@ class Measures:
         place = np.full(matches, values.height, dtype=np.int64)
         place[values.get_column(_MATCH).to_numpy()] = np.arange(values.height)
         return values.get_column(lenient.name).append(pl.Series([none], dtype=type_)).gather(place)
+
+
+def result_of(tables: SearchTables, rows: OrderedRows, found: Found, keys: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the result that report these matches; `keys` has those of the partitions."""
+    tell_matches(len(found.matches))
+    node, measures = tables.node, Measures(tables, rows, found)
+    match = measures.match
+    columns: dict[str, pl.Series] = {}
+    if node.reported.rows == "all":
+        source = rows.source[found.places[measures.reported]]
+        columns = {name: rows.at(name, source) for name in node.input.schema.names}
+    elif node.keys:
+        columns = {one.name: taken(one, found.partition) for one in keys.get_columns()}
+    columns |= {one.name: one for one in measures.columns()}
+    columns[FIRST] = pl.Series(rows.time[found.start][match])
+    columns[LAST] = pl.Series(rows.time[found.last][match])
+    columns[DETECTED] = pl.Series(found.detected[match])
+    return pl.DataFrame({name: columns[name] for name in node.schema.names})

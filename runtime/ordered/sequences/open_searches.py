@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import polars as pl
 
@@ -9,16 +11,20 @@ from tidegate.algebra.ordered.sequences.navigation import reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.runtime.arrays import Int32Array, Int64Array
 from tidegate.runtime.kernels.partitions.rows import first_tie
+from tidegate.runtime.kernels.sequences import every
+from tidegate.runtime.kernels.sequences.open_searches import ITS_PARTITION, ITS_ROW
 from tidegate.runtime.ordered.new_events import order_of, order_without_sort, require_order
 from tidegate.runtime.ordered.row_arrays import PARTITION, ranges
-from tidegate.runtime.ordered.sequences.found import KernelCalls
+from tidegate.runtime.ordered.sequences.found import Found, Given, KernelCalls, OpenThreads, of_partitions
 from tidegate.runtime.ordered.sequences.kept import (
     STANDING,
+    Beginnings,
     OpenPartitions,
     SearchedRows,
     attribute,
     by_attribute,
 )
+from tidegate.runtime.ordered.sequences.measures import result_of
 from tidegate.runtime.ordered.sequences.rows import OrderedRows, taken
 
 
@@ -35,40 +41,115 @@ class OpenSearches:
         self.back = reach_of(node.navigations)[0]
 
     def gone_on(
-        self, state: SearchedRows, partitions: Int64Array, new: pl.DataFrame, numbers: Int32Array, until: int
-    ) -> OpenPartitions | None:
-        """What becomes of those of these partitions of which the search is open, and stays so; None where there are no
-        such. `numbers` has the partition of each new row. `EvaluationError` TG304 for rows of which nothing says which
-        comes first.
+        self,
+        state: SearchedRows,
+        partitions: Int64Array,
+        new: pl.DataFrame,
+        numbers: Int32Array,
+        after: int,
+        until: int,
+    ) -> tuple[OpenPartitions, pl.DataFrame | None] | None:  # fmt: skip
+        """What becomes of those of these partitions of which the search is open, and stays so, and their results; None
+        where there are no such. `numbers` has the partition of each new row. `EvaluationError` TG304 for rows of which
+        nothing says which comes first.
         """
         open_ = state.open_among(partitions)
         if not len(open_):
             return None
         new, numbers = those_of(open_, new, numbers, len(state.partitions))
         of, order = state.places(open_, numbers).astype(np.int64), order_without_sort(self.node.readings[0], new)
-        given = state.threads.take(open_)
+        given, first = state.threads.take(open_), state.first[open_]
         thread_of = given.get_column(PARTITION).to_numpy()
-        threads = np.array(given.drop(PARTITION).to_numpy(), order="C")
-        needed = _Needed(self._named(threads), thread_of, state.rows.heights(open_), self.back)
+        threads = np.array(given.drop(PARTITION).to_numpy(), order="C").reshape(len(thread_of), self.calls.width)
+        named = self._named(threads)
+        named = np.where(named < 0, -1, named - first[thread_of][:, None])
+        height = state.rows.heights(open_)
+        needed = _Needed.of_threads(named, thread_of, height, self.back)
         kept = by_attribute(self.node, state.rows.take_some(open_, needed.of, needed.places))
         rows = OrderedRows(self.node, kept, new, of, order, len(open_))
         if first_tie(rows.offsets, rows.time) >= 0:
             require_order(self.node.readings[0], new, of, order_of(self.node.readings[0], new), len(open_))
-        threads[:, self.calls.named] = needed.in_table(self._named(threads), thread_of, rows)
-        first_thread = np.searchsorted(thread_of, np.arange(len(open_) + 1))
-        found = self.calls.go_on(rows, first_thread, needed.height + needed.new(rows), threads, until)
+        threads[:, self.calls.named] = needed.in_table(named, thread_of[:, None], rows)
+        place = needed.in_partition(rows) + np.repeat(first, np.diff(rows.offsets))
+        before = np.searchsorted(thread_of, np.arange(len(open_) + 1))
+        nodes = tuple((its.at[open_], its.first[open_], its.end[open_], its.table) for its in state.nodes)
+        table = _Table(state, open_, new, of, order, needed, rows)
+        found, begin, results = self._searched(
+            table, Given(rows.first_new - rows.offsets[:-1], threads, before, nodes, place), after, until
+        )
         stay = np.flatnonzero(found.waits)
         if not len(stay):
             return None
-        left = found.threads
-        left[:, self.calls.named] = needed.in_partition(self._named(left), rows)
-        return OpenPartitions(
+        left, begun = found.threads, None
+        left[:, self.calls.named] = np.where(self._named(left) < 0, -1, place[self._named(left)])
+        if begin is not None:
+            left_nodes = tuple(its.at(stay) for its in found.nodes)
+            begun = Beginnings(np.maximum(begin - self.back, first)[stay], begin[stay], left_nodes)
+        added = OpenPartitions(
             open_[stay],
-            needed.height[stay],
+            (first + height)[stay],
             self._added(rows, stay, kept, needed),
             threads_frame(left, found.waits[stay]),
             found.look[stay],
+            begun,
         )
+        return added, pl.concat(results) if results else None
+
+    def _searched(
+        self, table: _Table, given: Given, after: int, until: int
+    ) -> tuple[OpenThreads, Int64Array | None, list[pl.DataFrame]]:
+        """What is left of the searches; the numbers of the rows at which they begin, where rows may go; and the results
+        of those that stay open.
+        """
+        calls, rows, matches = self.calls, table.rows, list[tuple[OrderedRows, Found]]()
+        if calls.resumes_every:
+            found, begin = calls.every_gone_on(rows, given, after, until)
+            assert found.open is not None
+            left = found.open
+            chosen = of_partitions(found, left.waits > 0)
+            if len(chosen.matches):
+                matches.append(self._in_table(table, chosen))
+        elif calls.resumes_each_row:
+            found, begin, again = calls.each_row_gone_on(rows, given, until)
+            assert found.open is not None
+            left = found.open
+            again = again[left.waits[again[:, ITS_PARTITION]] > 0]
+            matches.append((rows, of_partitions(found, left.waits > 0)))
+            if len(again):
+                matches.append(self._from_starts(table, again, given.number, until))
+        else:
+            read = table.needed.height + table.needed.new(rows)
+            return calls.go_on(rows, given.before, read, given.threads, until), None, []
+        keys = table.state.partitions.rows(table.open)
+        return left, begin, [result_of(calls.tables, *its, keys) for its in matches if len(its[1].matches)]
+
+    def _in_table(self, table: _Table, found: Found) -> tuple[OrderedRows, Found]:
+        """Matches whose rows are known by their numbers, in a table of these, the rows before them that measures look
+        back to, and the new ones.
+        """
+        of = np.repeat(found.partition, found.length)
+        places = found.places - table.first[of]
+        needed = _Needed(places, of, table.needed.height, self.back)
+        rows = table.with_rows(self.node, needed)
+        in_table, matches = needed.in_table(places, of, rows), found.matches.copy()
+        matches[:, every.FIRST] = in_table[found.first_row]
+        return rows, replace(found, matches=matches, places=in_table)
+
+    def _from_starts(
+        self, table: _Table, starts: Int64Array, number: Int64Array, until: int
+    ) -> tuple[OrderedRows, Found]:
+        """The matches of these starts, in a table of all rows from the first of them on and those before it that are
+        looked back to.
+        """
+        of, each = starts[:, ITS_PARTITION], np.arange(len(table.open))
+        places, first = number[starts[:, ITS_ROW]] - table.first[of], table.needed.height.copy()
+        np.minimum.at(first, of, places)
+        first = np.maximum(first - self.back, 0)
+        count = table.needed.height - first
+        needed = _Needed(ranges(first, count), np.repeat(each, count), table.needed.height, 0)
+        rows, again = table.with_rows(self.node, needed), starts.copy()
+        again[:, ITS_ROW] = needed.in_table(places, of, rows)
+        return rows, self.calls.searched_from(rows, again, until)
 
     def _named(self, threads: Int64Array) -> Int64Array:
         """The places that threads name."""
@@ -89,42 +170,79 @@ class OpenSearches:
         )
 
 
-class _Needed:
-    """Those of the kept rows that searches may read, by the places of their partitions and their places there."""
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The rows that searches of open partitions read, and how others are read of the same partitions: the new ones with
+    their partitions, and their order.
+    """
 
-    def __init__(self, named: Int64Array, of: Int64Array, height: Int64Array, back: int) -> None:
-        """`named` are the places that threads name, -1 for none, `of` the partitions of threads, and `height` is how
-        many rows there are of each partition. Conditions look so many rows `back`.
+    state: SearchedRows
+    open: Int64Array
+    new: pl.DataFrame
+    of: Int64Array
+    order: Int64Array | None
+    needed: _Needed
+    rows: OrderedRows
+
+    @property
+    def first(self) -> Int64Array:
+        """The number of the first row that is kept of each partition."""
+        return self.state.first[self.open]
+
+    def with_rows(self, node: Sequences, needed: _Needed) -> OrderedRows:
+        """A table of these rows, and the new ones."""
+        kept = by_attribute(node, self.state.rows.take_some(self.open, needed.of, needed.places))
+        return OrderedRows(node, kept, self.new, self.of, self.order, len(self.open))
+
+
+class _Needed:
+    """Those of the kept rows that are read, by the places of their partitions and their places there."""
+
+    def __init__(self, places: Int64Array, of: Int64Array, height: Int64Array, back: int) -> None:
+        """The rows at these places, those of `of` their partitions, and so many rows before each; what is below 0 is no
+        place, and what is not below the `height` of its partition a new row.
         """
         self.height, self._stride = height, int(height.max()) + 1
-        before, last = named[:, :, None] - np.arange(back + 1), height[:, None] - 1 - np.arange(max(back, 1))
-        of_named = np.broadcast_to(of[:, None, None], before.shape)
-        of_last = np.broadcast_to(np.arange(len(height))[:, None], last.shape)
+        before = places[:, None] - np.arange(back + 1)
+        of_each = np.broadcast_to(of[:, None], before.shape)
         # A row that is before none that is named is before the first one of all.
-        read, ends = (named >= 0)[:, :, None] & (before >= 0), last >= 0
-        wanted = np.concatenate([self._key(of_named[read], before[read]), self._key(of_last[ends], last[ends])])
+        read = (places >= 0)[:, None] & (before >= 0) & (before < height[of_each])
+        wanted = self._key(of_each[read], before[read])
         wanted.sort()
-        self._keys = wanted[np.concatenate([[True], wanted[1:] != wanted[:-1]])]
+        first = np.ones(len(wanted), dtype=np.bool_)
+        first[1:] = wanted[1:] != wanted[:-1]
+        self._keys = wanted[first]
         self.of, self.places = self._keys // self._stride, self._keys % self._stride
         self.first: Int64Array = np.searchsorted(self.of, np.arange(len(height)))
+
+    @classmethod
+    def of_threads(cls, named: Int64Array, of: Int64Array, height: Int64Array, back: int) -> _Needed:
+        """The rows that threads name, -1 for none, those before them, and the last ones; `of` are the partitions of
+        threads.
+        """
+        last = height[:, None] - 1 - np.arange(max(back, 1))
+        of_named, of_last = (
+            np.repeat(its, rows.shape[1]) for its, rows in ((of, named), (np.arange(len(height)), last))
+        )
+        return cls(np.concatenate([named.ravel(), last.ravel()]), np.concatenate([of_named, of_last]), height, back)
 
     def new(self, rows: OrderedRows) -> Int64Array:
         """How many new rows each partition has."""
         new: Int64Array = rows.offsets[1:] - rows.first_new
         return new
 
-    def in_table(self, named: Int64Array, of: Int64Array, rows: OrderedRows) -> Int64Array:
+    def in_table(self, places: Int64Array, of: Int64Array, rows: OrderedRows) -> Int64Array:
         """Places in partitions as places in a table that has these rows before the new ones."""
-        of = of[:, None]
-        places = np.searchsorted(self._keys, self._key(of, named)) - self.first[of] + rows.offsets[of]
-        return np.where(named < 0, -1, places)
+        known = np.searchsorted(self._keys, self._key(of, places)) - self.first[of] + rows.offsets[of]
+        new = places - self.height[of] + rows.first_new[of]
+        return np.where(places < 0, -1, np.where(places < self.height[of], known, new))
 
-    def in_partition(self, named: Int64Array, rows: OrderedRows) -> Int64Array:
-        """Places in such a table as places in partitions."""
+    def in_partition(self, rows: OrderedRows) -> Int64Array:
+        """The places in partitions of the rows of such a table."""
         of = np.repeat(np.arange(len(self.height)), np.diff(rows.offsets))
-        places = np.arange(rows.height) + (self.height - rows.first_new)[of]
+        places: Int64Array = np.arange(rows.height) + (self.height - rows.first_new)[of]
         places[np.arange(len(self.of)) - self.first[self.of] + rows.offsets[self.of]] = self.places
-        return np.where(named < 0, -1, places[named])
+        return places
 
     def _key(self, of: Int64Array, places: Int64Array) -> Int64Array:
         return of * self._stride + places

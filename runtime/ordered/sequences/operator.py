@@ -14,6 +14,7 @@ from tidegate.algebra.nodes import Row
 from tidegate.algebra.ordered.sequences.certain import Certainty
 from tidegate.algebra.ordered.sequences.certainty.chain import Certain, Standing
 from tidegate.algebra.ordered.sequences.certainty.prepared import Prepared
+from tidegate.algebra.ordered.sequences.definition import EveryMatch
 from tidegate.algebra.ordered.sequences.navigation import reach_of
 from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.ordered.sequences.partition import Partition
@@ -69,17 +70,19 @@ class SequencesOperator(KeptRowsOperator):
         state.ready()
         numbers = state.partitions.assign(rows)
         partitions = state.touched([numbers], ticks(until), [as_frame(keys) for keys in events[1:]])
-        compiled, added = compiled_search(self.node), None
+        compiled, added, found = compiled_search(self.node), None, None
         if compiled is not None and not state.followed.any():
             assert isinstance(state, SearchedRows)
-            added = compiled.open.gone_on(state, partitions, rows, numbers, ticks(until))
+            gone_on = compiled.open.gone_on(state, partitions, rows, numbers, ticks(after), ticks(until))
+            added, found = gone_on or (None, None)
         if added is not None:
             rows, numbers = those_of(added.partitions, rows, numbers, len(state.partitions), others=True)
             partitions = partitions[~np.isin(partitions, added.partitions, assume_unique=True)]
         before = state.extract(partitions)
         if added is not None and not len(partitions):
             nothing = SearchedExtract(partitions, before.rows, before.look, added=added)
-            return replace(self, made=(before, nothing)), pl.DataFrame(schema=polars_schema(self.node.schema))
+            none = pl.DataFrame(schema=polars_schema(self.node.schema))
+            return replace(self, made=(before, nothing)), none if found is None else found
         of, keys = state.places(partitions, numbers).astype(np.int64), state.partitions.rows(partitions)
         left: KeptExtract
         if compiled is None:
@@ -89,6 +92,7 @@ class SequencesOperator(KeptRowsOperator):
             bounds = ticks(after), ticks(until)
             searched, result = compiled.increment(before, rows, of, order, *bounds, keys)
             left = replace(searched, added=added)
+        result = result if found is None else pl.concat([result, found])
         return replace(self, made=(before, left)), result
 
     def changes(self) -> dict[str, pa.Table] | None:
@@ -113,21 +117,21 @@ class SequencesFamily(Family[Sequences]):
         assert isinstance(ordered.node, Sequences)
         node = ordered.node
         keys = Schema(tuple(node.input.schema[key] for key in node.keys))
-        arrays = arrays_of(node)
-        width = 0 if arrays is None else arrays.width
-        return SequencesOperator(ordered, SearchedRows(keys, ROWS, columns_of(node), width))
+        compiled = compiled_search(node)
+        width, nodes = (0, ()) if compiled is None else (compiled.calls.width, compiled.calls.node_widths)
+        return SequencesOperator(ordered, SearchedRows(keys, ROWS, columns_of(node), width, nodes))
 
     def load(self, ordered: OrderedStep, tables: Tables, reached: Extended) -> SequencesOperator:
         fresh = self.start(ordered)
         state = fresh.held
         if (stored := state.stored_in(tables)) is not None:
-            # Rows that were added say nothing.
+            # Rows that were added say nothing, and of those before them some may have gone.
             said = [pl.col(name).first().over(PARTITION) for name in STANDING]
             stored = replace(stored, rows=stored.rows.with_columns(said))
             none = by_attribute(fresh.node, stored.rows.clear())
             compiled = compiled_search(fresh.node)
             search = search_of(fresh.node) if compiled is None else compiled
-            state.put(replace(stored, look=search.looks_of(stored, none, reached)))
+            state.put(search.again(stored, none, reached))
         return fresh
 
 
@@ -177,9 +181,19 @@ class _Search:
         left = KeptExtract(before.partitions, as_kept(self.node, kept), self.looks(kept, until))
         return left, pl.DataFrame(results, schema=polars_schema(self.node.schema), orient="row")
 
-    def looks_of(self, kept: KeptExtract, none: pl.DataFrame, until: Extended) -> Int64Array:
-        """When the partitions of which rows are kept have to be looked at; `none` are no new rows."""
-        return self.looks(gathered(self.node, kept, none, np.empty(0, dtype=np.int64)), until)
+    def again(self, stored: KeptExtract, none: pl.DataFrame, until: Extended) -> KeptExtract:
+        """What is kept of partitions that have these rows, or some that are not needed any more before them; `none` are
+        no new rows.
+        """
+        reached = _instant(until)
+        kept = gathered(self.node, stored, none, np.empty(0, dtype=np.int64))
+        selection = self.node.selection
+        if self.node.per_start is None and (isinstance(selection, EveryMatch) or selection.skip.to == "next row"):
+            kept = [self.needed(one.rows, reached, self._standing(one, reached)) for one in kept]
+        return replace(stored, rows=as_kept(self.node, kept), look=self.looks(kept, until))
+
+    def _standing(self, kept: _Kept, until: int | None) -> Standing:
+        return self.certainty.at(Partition(self.node, kept.rows, aggregated), until, kept.standing).standing
 
     def check(self, partitions: Iterable[tuple[Row, _Kept]], after: int | None) -> None:
         """`EvaluationError` TG307 where new rows are those with which a row begins more matches than it may."""
