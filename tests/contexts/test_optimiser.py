@@ -26,6 +26,9 @@ from tidegate.contexts.optimiser.programs import optimised
 from tidegate.contexts.optimiser.push_down import pushed_down, rewritten_by
 from tidegate.contexts.optimiser.sharing import look_up_at_stream, share_of
 from tidegate.runtime.engines.embedded.session import Session
+from tidegate.runtime.ordered.asof import operator
+from tidegate.runtime.ordered.new_events import few_new_events
+from tidegate.runtime.rows import as_frame
 
 MODEL = traffic()
 MODELS = models_of(tg.program(Q=REPORTS.in_context(MODEL, "congestion")).definition.queries)
@@ -144,14 +147,20 @@ def test_a_whole_match_is_looked_up_row_by_row(relation: Callable[[], tg.Relatio
     assert look_ups_below(down(relation()), Join) == expected
 
 
-def test_the_window_of_a_match_is_compared_above() -> None:
-    """Rows of two windows of a context make no match."""
+@pytest.mark.parametrize("as_frames", [False, True])
+@pytest.mark.parametrize("keys", [NEAR, NEAR[1:]], ids=["of a segment", "of any"])
+def test_the_window_of_a_match_is_compared_above(
+    keys: Sequence[Any], as_frames: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of two windows of a context make no match, whether each row is looked up or the last one alone."""
+    if as_frames:
+        monkeypatch.setattr(operator, "few_new_events", lambda *args: as_frame(few_new_events(*args)))
     inputs = {
         "Minutes": [(1, 10, 60, 30.0), (1, 12, 10, 60.0), (1, 13, 60, 30.0)],
         "Stopped": [],
         "Reports": [(7, 1, at, "") for at in (10, 11, 12, 13, 14, 20)],
     }
-    pairs = congested(PAIRS, **AT_B, since="a.time").select("a.time", "b.time")
+    pairs = congested(A.join(B, *keys), **AT_B, since="a.time").select("a.time", "b.time")
     found = tg.program(Q=pairs).run(inputs)["Q"]
     # (10, 12] and from 13 on: the row at 10 is before the first, that at 13 before the second.
     assert sorted(zip(*(found[name] for name in ("a.time", "b.time")), strict=True)) == [(11, 12), (14, 20)]
