@@ -977,7 +977,7 @@ def test_random_chains_are_those_of_an_operator_for_each_call(seed: int, monkeyp
         return in_one_operator(asked) if isinstance(asked.input, Over) else None
 
     different = 0
-    for number in range(200 * seed, 200 * seed + 200):
+    for number in range(400 * seed, 400 * seed + 400):
         with monkeypatch.context() as patched, suppress(tg.QueryError):  # two that wait have one `complete`
             made = random_over_case(number)
             patched.setattr(build, "in_one_operator", chained_alone)
