@@ -339,13 +339,16 @@ GROUP = Group(
             "offsets[p + 1], max(first_new[p], offsets[p + 1] - 1), size, time",
         ),
         bug(
-            "an open search is never due", OPEN, "waits[p], look[p] = open_, over", "waits[p], look[p] = open_, 1 << 62"
+            "an open search is never due",
+            OPEN,
+            "waits[p], look[p], noted = open_, over",
+            "waits[p], look[p], noted = open_, 1 << 62",
         ),
         bug(
             "of the threads of an open search the first goes on",
-            OPEN,
-            "threads[k, r] = given[before[p] + k, r]",
-            "threads[k, r] = given[before[p], r]",
+            "runtime/kernels/sequences/threads.py",
+            "threads[first + k, r]",
+            "threads[first, r]",
         ),
         bug(
             "threads of open searches count from the first row of the table",
@@ -393,8 +396,8 @@ GROUP = Group(
         bug(
             "a search goes on without the match that it has had",
             OPEN,
-            "start, 1 if matched or its != NONE else 0",
-            "start, 1 if its != NONE else 0",
+            "has_match, look[p] = 1 if matched or its != NONE else 0",
+            "has_match, look[p] = 1 if its != NONE else 0",
         ),
         bug(
             "searches that stay open have no results",

@@ -10,22 +10,17 @@ from tidegate.runtime.kernels.sequences.machine import DOUBLE_TABLE, MARKS, OUT_
 from tidegate.runtime.kernels.sequences.pending import EMPTY, NONE
 from tidegate.runtime.kernels.sequences.preferred import (
     BEGINS,
-    DETECTED,
     END,
-    LENGTH,
     MOST,
     NULLABLE,
-    NUMBER,
-    PARTITION,
-    START,
-    STATES,
+    OUT_STATES,
     UNTIL,
     WORTH,
     search,
+    write_match,
 )
-from tidegate.runtime.kernels.sequences.threads import NO_LOOK, NODE, PATTERN, RANK
+from tidegate.runtime.kernels.sequences.threads import NO_LOOK, NODE, PATTERN, RANK, write_threads
 
-_OUT_STATES = nb.int16[::1]
 #: Columns of a start: its partition, and its row.
 ITS_PARTITION, ITS_ROW = range(2)
 
@@ -84,14 +79,9 @@ def open_searches(
             return -1
         waits[p] = 0
         if over > options[UNTIL] and open_ * options[WORTH] <= rows[p]:
-            if noted + open_ > len(left):
+            waits[p], look[p], noted = open_, over, write_threads(threads, at, open_, left, noted, start, 0)
+            if noted < 0:
                 return -1
-            waits[p], look[p] = open_, over
-            for k in range(open_):
-                for r in range(width):
-                    left[noted, r] = threads[at + k, r]
-                left[noted, NODE] = start
-                noted += 1
     return noted
 
 
@@ -102,7 +92,7 @@ def open_searches(
         *PATTERN,
         *(INTS, TABLE, TABLE, INTS, TABLE, TABLE, DOUBLE_TABLE, MARKS),
         *(OUT_TABLE, OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
-        *(OUT_TABLE, _OUT_STATES, OUT_TABLE),
+        *(OUT_TABLE, OUT_STATES, OUT_TABLE),
     ),
     borrows=True,
 )
@@ -171,32 +161,24 @@ def searches_of_each_row(
             if not has_room:
                 return -1
             if over > options[UNTIL]:
-                if noted + open_ > len(left):
-                    return -1
                 if undecided == end:
                     undecided = start
-                look[p] = min(look[p], over)
-                for a in range(at, at + open_):
-                    for r in range(width):
-                        left[noted, r] = threads[a, r]
-                    left[noted, NODE], left[noted, RANK] = start, 1 if matched or its != NONE else 0
-                    noted += 1
+                has_match, look[p] = 1 if matched or its != NONE else 0, min(look[p], over)
+                noted = write_threads(threads, at, open_, left, noted, start, has_match)
+                if noted < 0:
+                    return -1
             elif size > 0 and (matched or its != NONE):
                 if with_match == len(again):
                     return -1
                 again[with_match, ITS_PARTITION], again[with_match, ITS_ROW] = p, start
                 with_match += 1
             elif its != NONE:
-                if matches == len(found) or written + length > len(states):
+                written = write_match(
+                    found, matches, p, start, length, min(over, options[END]), 0, states, written, nodes, its
+                )
+                if written < 0:
                     return -1
-                found[matches, PARTITION], found[matches, START] = p, start
-                found[matches, LENGTH], found[matches, DETECTED] = length, min(over, options[END])
-                found[matches, NUMBER], found[matches, STATES] = 0, written
                 matches += 1
-                written += length
-                for place in range(written - 1, written - length - 1, -1):
-                    states[place] = nodes[its, 1]
-                    its = nodes[its, 0]
         if undecided < end:
             height, begin[p] = begin[p] - number[undecided], number[undecided]
             waits[p] = noted - its_first

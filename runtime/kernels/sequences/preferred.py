@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numba as nb
 
 from tidegate.runtime.arrays import Float64Array, Int16Array, Int64Array, UInt8Array
@@ -46,6 +48,7 @@ from tidegate.runtime.kernels.sequences.threads import (
     WAYS,
     keeps_limits,
     last_instant,
+    write_threads,
 )
 
 #: Columns of a match: its partition, first row, length, instant, number, and where its states begin in their list.
@@ -60,7 +63,7 @@ NEXT_ROW, NUMBERED, BEGINS, NULLABLE, AFTER, UNTIL, END, CLOSED, WORTH, TOLD, MO
 #: which one has failed, as masks.
 VISITED, FAILED = range(2)
 
-_OUT_STATES = nb.int16[::1]
+OUT_STATES: Final = nb.int16[::1]
 #: Whether there was room; when there is no thread any more; the match behind all open ones, by its last node, or `NONE`
 #: or `EMPTY`; its length; where the open ones begin, and how many there are; and the same of the threads that are left.
 _FOUND = nb.types.UniTuple(nb.int64, 8)  # type: ignore[no-untyped-call]  # numba has no types for it
@@ -266,11 +269,35 @@ def search(  # type: ignore[no-untyped-def]  # numba
 
 @compiled(
     nb.int64(
+        *(OUT_TABLE, nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, nb.int64),
+        *(OUT_STATES, nb.int64, OUT_TABLE, nb.int64),
+    ),
+    borrows=True,
+)
+def write_match(
+    found: Int64Array, at: int, partition: int, start: int, length: int, detected: int, number: int,
+    states: Int16Array, written: int, nodes: Int64Array, node: int,
+) -> int:  # fmt: skip
+    """Writes the match that ends with a node to row `at` of `found`, and the states of its rows to `states`, behind
+    those that are written; how many are then, or -1 where there is no room.
+    """
+    if at == len(found) or written + length > len(states):
+        return -1
+    found[at, PARTITION], found[at, START], found[at, LENGTH] = partition, start, length
+    found[at, DETECTED], found[at, NUMBER], found[at, STATES] = detected, number, written
+    for place in range(written + length - 1, written - 1, -1):
+        states[place] = nodes[node, 1]
+        node = nodes[node, 0]
+    return written + length
+
+
+@compiled(
+    nb.int64(
         *(INTS, INTS, INTS, OUT, OUT, OUT, OUT, OUT, OUT_TABLE),
         *PATTERN,
         *(INTS, INTS, *_ROWS),
         *(OUT_TABLE, OUT_TABLE, OUT_TABLE, OUT, OUT_DOUBLES, OUT_MARKS),
-        *(OUT, OUT, OUT_TABLE, _OUT_STATES, OUT_TABLE),
+        *(OUT, OUT, OUT_TABLE, OUT_STATES, OUT_TABLE),
     ),
     borrows=True,
 )
@@ -339,22 +366,17 @@ def preferred_matches(
                         waits[p] += open_
                         if wait < options[WORTH] or waits[p] > options[MOST] * wait:
                             noted, waits[p] = noted - waits[p] + open_, 0
-                        elif noted + open_ > len(left):
-                            return -1
                         else:
-                            for k in range(open_at, open_at + open_):
-                                for r in range(threads.shape[1]):
-                                    left[noted, r] = threads[k, r]
-                                left[noted, NODE], left[noted, RANK] = row, 1 if best != NONE else 0
-                                noted += 1
+                            has_match = 1 if best != NONE else 0
+                            noted = write_threads(threads, open_at, open_, left, noted, row, has_match)
+                            if noted < 0:
+                                return -1
                     if undecided < 0:
                         undecided = row
                         if not options[NEXT_ROW] and open_ * options[WORTH] <= end - row:
-                            waits[p] = open_
-                            for k in range(open_at, open_at + open_):
-                                for r in range(threads.shape[1]):
-                                    left[noted, r] = threads[k, r]
-                                noted += 1
+                            waits[p], noted = open_, write_threads(threads, open_at, open_, left, noted, row, 0)
+                            if noted < 0:
+                                return -1
                     if not options[NEXT_ROW]:
                         break
                 hidden = max(hidden, min(until_then, over))
@@ -378,16 +400,12 @@ def preferred_matches(
                 detected = settled if options[NUMBERED] else at
                 certain = at <= until and (undecided < 0 or not options[NUMBERED])
                 if its != NONE and certain and detected > options[AFTER]:
-                    if matches == len(found) or written + size > len(states):
+                    written = write_match(
+                        found, matches, p, row, size, min(detected, options[END]), count, states, written, nodes, its
+                    )
+                    if written < 0:
                         return -1
-                    found[matches, PARTITION], found[matches, START] = p, row
-                    found[matches, LENGTH], found[matches, DETECTED] = size, min(detected, options[END])
-                    found[matches, NUMBER], found[matches, STATES] = count, written
                     matches += 1
-                    written += size
-                    for k in range(written - 1, written - size - 1, -1):
-                        states[k] = nodes[its, 1]
-                        its = nodes[its, 0]
             if options[NEXT_ROW]:
                 row += 1
             elif kept == 0 and until_then == NO_LOOK and known <= row + 1:

@@ -131,3 +131,19 @@ def last_instant(
                 its = min(its, time[place] + demands[k, AT_MOST])
         found = max(found, its)
     return found
+
+
+@compiled(nb.int64(OUT_TABLE, nb.int64, nb.int64, OUT_TABLE, nb.int64, nb.int64, nb.int64), borrows=True)
+def write_threads(
+    threads: Int64Array, first: int, count: int, written: Int64Array, at: int, node: int, rank: int
+) -> int:  # fmt: skip
+    """Writes so many threads to where they are kept, from `at` on, with this in the places of their nodes and ranks;
+    where the next ones go, or -1 where there is no room.
+    """
+    if at + count > len(written):
+        return -1
+    for k in range(count):
+        for r in range(threads.shape[1]):
+            written[at + k, r] = threads[first + k, r]
+        written[at + k, NODE], written[at + k, RANK] = node, rank
+    return at + count

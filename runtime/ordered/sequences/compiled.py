@@ -14,7 +14,6 @@ from tidegate.algebra.time import Extended
 from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.kernels.partitions.rows import first_tie
 from tidegate.runtime.kernels.sequences.absences import note_first_since
-from tidegate.runtime.kernels.sequences.threads import NODE
 from tidegate.runtime.ordered.new_events import order_of, require_order
 from tidegate.runtime.ordered.partition_store import EVER, ticks
 from tidegate.runtime.ordered.row_arrays import PARTITION, ranges
@@ -56,7 +55,7 @@ class CompiledSearch:
             raise too_many(self.node, self._excesses(rows, found, keys))
         result = result_of(self.calls.tables, rows, found, keys)
         first = self._first_kept(rows, standings, until)
-        kept, threads = self._kept(rows, standings, first, until), self._threads(rows, found, standings, first)
+        kept, threads = self._kept(rows, standings, first, until), self._threads(rows, found, first)
         look, nodes = self._looks(rows, found, standings, until), self._nodes(rows, found, first)
         return SearchedExtract(before.partitions, kept, look, threads=threads, nodes=nodes), result
 
@@ -96,18 +95,13 @@ class CompiledSearch:
             first = np.minimum(first, np.maximum(np.diff(rows.offsets) - 1, 0))
         return first
 
-    def _threads(self, rows: OrderedRows, found: Found, standings: Standings, first: Int64Array) -> pl.DataFrame | None:
+    def _threads(self, rows: OrderedRows, found: Found, first: Int64Array) -> pl.DataFrame | None:
         """The threads of open searches, which count the rows from the first kept one of their partition on."""
         if found.open is None or not len(found.open.threads):
             return None
         threads, waits, named = found.open.threads, found.open.waits, self.calls.named
-        of_one_start = not (self.calls.resumes_every or self.calls.resumes_each_row)
-        if of_one_start:
-            named = named[1:]
         before = np.repeat(rows.offsets[:-1] + first, waits)[:, None]
         threads[:, named] = np.where(threads[:, named] < 0, -1, threads[:, named] - before)
-        if of_one_start:
-            threads[:, NODE] = np.repeat(standings.begin - first, waits)
         return threads_frame(threads, waits)
 
     def _nodes(self, rows: OrderedRows, found: Found, first: Int64Array) -> tuple[NewNodes, ...]:
