@@ -532,3 +532,34 @@ def test_rows_before_a_match_are_known_to_no_thread(gone_on: list[int]) -> None:
     rows = [(at, [row(at, v)]) for at, v in enumerate((3, 1, 2, 2, 1, 2, 3))]
     assert by_increment(node, *rows)[-1] == [(4, 6, 6)]
     assert sum(gone_on) == 0
+
+
+EACH_OPEN: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("A B", {"matches": "any", "within": 5}),
+    ("A B", {"matches": "next", "within": 5}),
+    ("A B+", {"matches": "contiguous", "within": 5}),
+    ("A B", {"skip": "next row", "within": 5}),
+)
+
+
+@pytest.mark.parametrize(("pattern", "how"), EACH_OPEN)
+def test_a_match_of_a_partition_that_is_decided_is_found_once(
+    pattern: str, how: dict[str, Any], gone_on: list[int]
+) -> None:
+    """The increment that decides it goes on with a partition that stays open, of which it has a match, or none."""
+    node = node_of(pattern, define={name: IS[name] for name in "AB"}, **how)
+    open_ = [row(6, 1), row(7, 1, key=2)]
+    assert by_increment(node, (10, open_), (11, [row(11, 2), row(11, 1, key=2)])) == [[], [(6, 11, 11)]]
+    stays = by_increment(
+        node, (10, [*open_, row(10, 1, key=2)]), (12, [row(11, 2), row(11, 2, key=2), row(12, 1, key=2)])
+    )
+    of_other = [(10, 11, 11)] if how.get("skip") or how.get("matches") == "contiguous" else [(7, 11, 11), (10, 11, 11)]
+    assert stays == [[], [(6, 11, 11), *of_other]]
+    assert gone_on == [0, 1, 0, 1]
+
+
+def test_matches_of_new_rows_are_found_once_where_a_partition_is_decided(gone_on: list[int]) -> None:
+    node = node_of("A B", define={name: IS[name] for name in "AB"}, skip="next row", within=5)
+    new = [row(11, 1), row(12, 2), row(12, 1, key=2)]
+    assert by_increment(node, (10, [row(10, 1), row(10, 1, key=2)]), (12, new)) == [[], [(11, 12, 12)]]
+    assert gone_on == [0, 1]

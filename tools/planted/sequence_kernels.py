@@ -412,6 +412,26 @@ GROUP = Group(
             "not node.per_start is not None",
         ),
         bug("nodes stay where there is no room", NODES, "count = stay[outgrown]", "count = 0 * stay[outgrown]"),
+        bug("packed nodes lose their numbers", NODES, "first - self.first, first + count", "first, first + count"),
+        bug("nodes are never packed", NODES, "self._used > 3 * self.height + LOOSE", "False"),
+        bug(
+            "packed nodes have the room of before",
+            NODES,
+            "self.at, self._room_first, self._room_end = at, first, room_end",
+            "self.at, self._room_first = at, first",
+        ),
+        bug(
+            "what goes on tells matches of partitions that are decided",
+            GOES_ON,
+            "chosen = of_partitions(found, left.waits > 0)",
+            "chosen = found",
+        ),
+        bug(
+            "searches from each row tell matches of partitions that are decided",
+            GOES_ON,
+            "matches.append((rows, of_partitions(found, left.waits > 0)))",
+            "matches.append((rows, found))",
+        ),
         bug(
             "rows that go leave no room",
             ARRAYS,
