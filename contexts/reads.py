@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import Problem, QueryError
 from tidegate.algebra.nodes import Group, Node, OrderedNode, Project, Rename, Select, nodes_of, occurrences
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.transitions.definition import Transition
 from tidegate.algebra.ordered.transitions.node import Transitions
+from tidegate.algebra.terms import attributes_of
 
 
 def require_other_contexts(model: str, rows: Relation, transition: Transition) -> None:
     """`QueryError` TG211 for rows of a transition that read the contexts of its own model."""
-    read = _query_nodes(rows)
-    if not isinstance(read.get(model), Transitions):
+    streams = _query_nodes(rows)
+    if not isinstance(streams.get(model), Transitions):
         return
     message = f"the query of {transition.action} {transition.context} reads contexts of {model}, its own model"
     because = "a transition is judged by what held before its rows, and its query cannot ask for that"
-    nodes = [rows._node, *(node for name, node in read.items() if node is not None and name != model)]
+    nodes = [rows._node, *(node for name, node in streams.items() if node is not None and name != model)]
     looked_up = any(_looks_up(node, model) for node in nodes)
     counts = any(_counts(node, model) for node in nodes)
-    values = list(dict.fromkeys(name for node in nodes for name in _values(node, model)))
+    read = {*rows.schema.names, *_compared(nodes)}
+    values = [name for name in dict.fromkeys(value for node in nodes for value in _values(node, model)) if name in read]
     mend = _mend(transition, looked_up=looked_up, counts=counts, values=values)
     raise QueryError.of([Problem("TG211", message, None, (because,), mend)])
 
@@ -44,9 +48,10 @@ def _mend(transition: Transition, *, looked_up: bool, counts: bool, values: list
         )
     if values:
         return (
-            f"{' and '.join(values)} are of a window, which is not known yet: take them from the rows that begin "
-            "windows. If each of them begins one anew, that is the last one before a row, rows.asof_join(begins, "
-            "by=..., strict=True, how='inner'); else the first of a row pattern, 'Begin Other*? End', at='detected'"
+            f"{' and '.join(values)} {'are' if len(values) > 1 else 'is'} of a window, which is not known yet: take "
+            f"{'them' if len(values) > 1 else 'it'} from the rows that begin windows. If each of them begins one anew, "
+            "that is the last one before a row, rows.asof_join(begins, by=..., strict=True, how='inner'); else the "
+            "first of a row pattern, 'Begin Other*? End', at='detected'"
         )
     if transition.action == "terminate":
         if looked_up:
@@ -78,6 +83,12 @@ def _values(query: Node, model: str) -> list[str]:
             if isinstance(below, AsOf) and any(stream.name == model for stream in occurrences(below.right)):
                 found += [new for old, new in node.pairs if old in below.right.schema]
     return found
+
+
+def _compared(queries: Sequence[Node]) -> set[str]:
+    """The attributes that conditions on rows read."""
+    selects = (node for query in queries for node in nodes_of(query) if isinstance(node, Select))
+    return {name for select in selects for name in attributes_of(select.condition)}
 
 
 def _counts(query: Node, model: str) -> bool:

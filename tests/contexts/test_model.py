@@ -138,6 +138,16 @@ def named(name: str) -> tg.ContextModel:
             for rows in (inside.where(inside.car > inside.n0), tg.result_of("Inside", inside))
             for action in ("terminate", "switch")
         ),
+        (
+            lambda: VALUED.terminate("closed", when=REPORTS.in_context(VALUED, "closed", values={"since": "began"})),
+            "TG211 the query of terminate closed(.|\n)*since is of a window, which is not known yet: take it from",
+        ),
+        (
+            lambda: VALUED.terminate(
+                "closed", when=REPORTS.in_context(VALUED, "closed", values={"since": "began"}).drop("since")
+            ),
+            "TG211 the query of terminate closed(.|\n)*leave in_context out: the query stands in closed already",
+        ),
         *(
             (
                 lambda rows=rows: CLOSING.terminate("closed", when=rows.where(rows.n == 3), at="end"),
