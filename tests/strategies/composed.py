@@ -170,13 +170,12 @@ class Composed:
 
     def _dated(self, rows: tg.Relation) -> tg.Relation:
         bounds = self.rng.choice((tg.calendar("week"), tg.calendar("day", size=3), tg.calendar("month", empty=True)))
-        windows = rows.windows(bounds, by="k").agg(v=tg.count())
-        return of_form(windows, t="complete" if "complete" in windows.schema else "end")
+        return _of_complete(rows.windows(bounds, by="k").agg(v=tg.count()))
 
     def _empty(self, rows: tg.Relation) -> tg.Relation:
         """Windows without rows as well, with the instants at which they are complete."""
         windows = rows.windows(tg.hopping(3, every=3, empty=True), by="k").agg(v=tg.count())
-        return of_form(windows, t="complete" if "complete" in windows.schema else "end")
+        return _of_complete(windows)
 
     def _ranks(self, rows: tg.Relation) -> tg.Relation:
         ending = rows.with_(end=tg.ceil(rows.t, self.rng.choice((3, 5))))
@@ -280,3 +279,10 @@ def of_form(rows: tg.Relation, *, k: str = "k", t: str = "t", v: str = "v") -> t
 def each_once(rows: tg.Relation, at: str) -> tg.Relation:
     """The instants of rows of a key, each once, with how many there are."""
     return rows.group_by(k="k", t=at).agg(v=tg.count())
+
+
+def _of_complete(windows: tg.Relation) -> tg.Relation:
+    """What is counted in windows, by when they are complete where that is told: in all of a key that are so at once."""
+    if "complete" not in windows.schema:
+        return of_form(windows, t="end")
+    return of_form(windows.group_by("k", "complete").agg(v=tg.sum(windows.v)), t="complete")
