@@ -76,6 +76,15 @@ class PartitionNumbers:
                 self._cover(keys[row:])
         return numbers
 
+    def find(self, keys: Int64Array) -> Int32Array:
+        """The partition number of every row, int32[n], below 0 where its key has none."""
+        numbers = np.empty(len(keys), dtype=np.int32)
+        if self._dense is not None:
+            _find_dense(keys, self._low, self._dense, numbers)
+        else:
+            _find_hashed(keys, self._table, self._keys, numbers)
+        return numbers
+
     def _cover(self, coming: Int64Array) -> None:
         """Makes room for at least the first of the coming keys: a larger range, or a larger hash table."""
         known = self.keys
@@ -127,6 +136,14 @@ def _look_up(
     return row, count
 
 
+@compiled(nb.void(INTS, nb.int64, OUT_NUMBERS, OUT_NUMBERS), nogil=True)
+def _find_dense(keys: Int64Array, low: int, table: Int32Array, numbers: Int32Array) -> None:
+    size, offset = np.uint64(table.shape[0]), np.uint64(np.int64(low))
+    for row in range(keys.shape[0]):
+        place = np.uint64(keys[row]) - offset
+        numbers[row] = table[place] if place < size else np.int32(_FREE)
+
+
 @compiled(nb.uint64(nb.int64), inline="always")
 def _mixed(key: int) -> Any:
     spread = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
@@ -157,6 +174,18 @@ def _hash(
         numbers[row] = number
         row += 1
     return row, count
+
+
+@compiled(nb.void(INTS, OUT_NUMBERS, OUT, OUT_NUMBERS), nogil=True)
+def _find_hashed(keys: Int64Array, table: Int32Array, known: Int64Array, numbers: Int32Array) -> None:
+    mask = np.uint64(table.shape[0] - 1)
+    for row in range(keys.shape[0]):
+        place = _mixed(keys[row]) & mask
+        number = table[place]
+        while number != _FREE and known[number] != keys[row]:
+            place = (place + np.uint64(1)) & mask
+            number = table[place]
+        numbers[row] = number
 
 
 @compiled(nb.void(INTS, OUT_NUMBERS), nogil=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -127,15 +127,34 @@ class Partitions:
             if not key.null_count():
                 return self._integers.assign(key.to_numpy())
             self.known, self._integers = pl.DataFrame({self.schema.names[0]: self._integers.keys}), None
-        keys = events.select(_key(name, self.schema[name].type) for name in self.schema)
+        return self._numbers_by(self._assign, events)
+
+    def find(self, rows: pl.DataFrame) -> Int32Array:
+        """The partition number of every row, below 0 where its keys have none. Without keys there is one partition."""
+        if not len(self.schema) or not rows.height:
+            return np.zeros(rows.height, dtype=np.int32)
+        if self._integers is None:
+            return self._numbers_by(self._find, rows)
+        key = rows.get_column(self.schema.names[0])
+        numbers = self._integers.find(key.fill_null(0).to_numpy())
+        return np.where(key.is_null().to_numpy(), np.int32(-1), numbers)
+
+    def _numbers_by(self, number: Callable[[pl.DataFrame], Int32Array], rows: pl.DataFrame) -> Int32Array:
+        """The partition number of every row, by a function of keys that are all different."""
+        keys = rows.select(_key(name, self.schema[name].type) for name in self.schema)
         distinct = keys.unique(maintain_order=True)
-        numbers = self._assign(distinct)
+        numbers = number(distinct)
         if distinct.height == keys.height:
             return numbers
         on = [column for name in self.schema for column in _comparable(name, self.schema[name].type)]
         wanted, numbered = keys.select(on), distinct.select(*on, pl.Series("\0\0number", numbers))
         joined = wanted.join(numbered, on=wanted.columns, how="left", nulls_equal=True, maintain_order="left")
         return joined.get_column("\0\0number").to_numpy()
+
+    def _find(self, keys: pl.DataFrame) -> Int32Array:
+        """The partition numbers of keys that are all different, below 0 of those that have none."""
+        known = self._by_keys()
+        return np.array([known.get(key, -1) for key in self._hashable(keys)], dtype=np.int32)
 
     def _assign(self, keys: pl.DataFrame) -> Int32Array:
         """The partition numbers of keys that are all different."""

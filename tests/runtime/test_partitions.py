@@ -14,8 +14,9 @@ import pytest
 
 import tidegate as tg
 from tidegate.algebra.schema import Attribute, Schema
-from tidegate.algebra.types import BIGINT, DOUBLE, STRING
+from tidegate.algebra.types import BIGINT, DOUBLE, STRING, DataType
 from tidegate.runtime.arrays import Int64Array
+from tidegate.runtime.eval.columns import polars_type
 from tidegate.runtime.ordered import partition_store, partitions, row_arrays
 from tidegate.runtime.ordered.partition_store import PartitionStore, Successors
 from tidegate.runtime.ordered.partitions import Partitions
@@ -132,6 +133,8 @@ def test_free_numbers_are_given_again(seed: int) -> None:
         given = numbered.assign(frame(*map(str, keys))).tolist()
         assert given == [known.setdefault(str(key), number) for key, number in zip(keys, given, strict=True)]
         assert len(set(known.values())) == len(known)
+        asked = [str(rng.randrange(60)) for _ in range(9)]
+        assert numbered.find(frame(*asked)).tolist() == [known.get(key, -1) for key in asked]
         most = max(most, len(known))
         assert len(numbered) == most
         assert keys_of(numbered, list(known.values())) == list(known)
@@ -139,6 +142,31 @@ def test_free_numbers_are_given_again(seed: int) -> None:
         numbered.free(gone)
         numbered.free(gone)
     assert numbered.known.height <= 2 * most
+
+
+@pytest.mark.parametrize(
+    ("type_", "known", "others"),
+    [
+        (BIGINT, [5, 7, 5], [6, -(1 << 63), (1 << 63) - 1, None]),
+        (BIGINT, [5, None, 1 << 40], [6, 0]),
+        (DOUBLE, [0.0, float("nan"), None], [1.0]),
+        (STRING, ["a", None, ""], ["b"]),
+    ],
+)
+def test_keys_without_a_number_are_found_to_have_none(type_: DataType, known: list[Any], others: list[Any]) -> None:
+    numbered = Partitions.of(Schema((Attribute("k", type_),)))
+    rows = pl.DataFrame({"k": known}, schema={"k": polars_type(type_)})
+    asked = pl.concat([rows, pl.DataFrame({"k": others}, schema=rows.schema)])
+    assert numbered.find(asked).tolist() == [-1] * asked.height
+    given = numbered.assign(rows).tolist()
+    many = len(numbered)
+    assert numbered.find(asked).tolist() == [*given, *[-1] * len(others)]
+    assert len(numbered) == many
+    assert numbered.assign(rows).tolist() == given
+
+
+def test_without_keys_there_is_one_partition() -> None:
+    assert Partitions.of(Schema(())).find(pl.DataFrame({"v": [1, 2]})).tolist() == [0, 0]
 
 
 def keys_of(numbered: Partitions, of: Sequence[int]) -> list[str]:

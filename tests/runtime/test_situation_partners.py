@@ -7,15 +7,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 import tidegate as tg
 from tidegate import testing
 from tidegate.algebra.dsl.expression import Expression
+from tidegate.algebra.time import Extended
+from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.engines.options import RunOptions
 from tidegate.runtime.kernels.partners import ROUNDS
 from tidegate.runtime.ordered import state as operator_state
+from tidegate.runtime.ordered.derive.partition_states import PartitionStates, StateExtract
+from tidegate.runtime.ordered.match.operator import MatchOperator
 from tidegate.runtime.plan.steps import PurgeMode
 from tidegate.runtime.program import Program
 from tidegate.runtime.state.store.local import LocalStore
@@ -252,6 +257,28 @@ def test_given_rows_stay_that_have_ended_later_than_is_known_of_others() -> None
         run.step()
         assert len(run.results("R")) == 1
         assert run.live_rows()["Stays#0"] == 0
+
+
+def test_a_look_at_given_rows_reads_the_partitions_that_they_are_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    needs, extract = MatchOperator.needs, PartitionStates.extract
+
+    def counted(self: PartitionStates, partitions: Int64Array) -> StateExtract:
+        read.append(len(partitions))
+        return extract(self, partitions)
+
+    def watched(self: MatchOperator, leaf: int, rows: pl.DataFrame, reached: Extended) -> BoolArray | None:
+        with monkeypatch.context() as patch:
+            patch.setattr(PartitionStates, "extract", counted)
+            return needs(self, leaf, rows, reached)
+
+    monkeypatch.setattr(MatchOperator, "needs", watched)
+    program = warehouse(heat.HIGH.ts < STAY.ts, STAY.te < heat.HIGH.te)
+    with Session(program.facts, options=RunOptions(collect_garbage="exact")) as run:
+        live(run, 0, {f"room {n}": 110 for n in range(500)})
+        stored = live(run, 3, {}, ("room 7", 1, 3), ("room 400", 1, 3), ("attic", 1, 3))
+    assert stored == 2
+    assert set(read) == {2}
 
 
 def test_rows_stay_that_one_of_their_names_waits_for() -> None:

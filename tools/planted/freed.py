@@ -111,14 +111,20 @@ GROUP = Group(
         bug(
             "rows without situations in their partition have those of another",
             MATCHES,
-            "assign(given).astype(np.int64), len(extract.partitions))",
-            "assign(given).astype(np.int64), max(0, len(extract.partitions) - 1))",
+            "numbers), len(extract.partitions))",
+            "numbers), max(0, len(extract.partitions) - 1))",
+        ),
+        bug(
+            "a look at given rows reads all partitions",
+            MATCHES,
+            "states.extract(np.unique(numbers[of_held]).astype(np.int64))",
+            "states.extract(np.flatnonzero(states.holding()))",
         ),
         bug(
             "open situations are no partners of given rows",
             MATCHES,
-            "every, none = _all_runs(self.derivation, extract.runs, count), ClosedSituations.empty()",
-            "every, none = Runs.empty(len(extract.partitions), count), ClosedSituations.empty()",
+            "every = _all_runs(self.derivation, extract.runs, count)\n            situations",
+            "every = Runs.empty(len(extract.partitions), count)\n            situations",
             required=True,
         ),
         bug(

@@ -327,11 +327,8 @@ class MatchOperator(SituationsOperator):
         if rule is None or self.since is not None:
             return None
         states, count, until = self.settled().states, self.matching.count, ticks(reached)
-        # A copy, which may number other partitions as it likes.
-        held = states.part(np.flatnonzero(states.holding()))
-        extract = held.extract(held.all_partitions())
-        every, none = _all_runs(self.derivation, extract.runs, count), ClosedSituations.empty()
-        situations = arrange(extract.kept, none, every, len(extract.partitions))
+        # Number -1 has none.
+        holding = np.append(states.holding(), False)
         found = np.zeros(rows.height, dtype=np.bool_)
         for place, (intervals, of_leaf) in enumerate(self.matching.intervals):
             if of_leaf != leaf:
@@ -340,7 +337,12 @@ class MatchOperator(SituationsOperator):
             given = evaluate(intervals.input, {0: rows})
             if not rule.freed[self.matching.definition[role]] or given.height != rows.height:
                 return None
-            partition = np.minimum(held.partitions.assign(given).astype(np.int64), len(extract.partitions))
+            numbers = states.partitions.find(given)
+            of_held = holding[numbers]
+            extract = states.extract(np.unique(numbers[of_held]).astype(np.int64))
+            every = _all_runs(self.derivation, extract.runs, count)
+            situations = arrange(extract.kept, ClosedSituations.empty(), every, len(extract.partitions))
+            partition = np.where(of_held, np.searchsorted(extract.partitions, numbers), len(extract.partitions))
             ts, te = (given.get_column(name).to_numpy().astype(np.int64) for name in (START, END))
             found |= needed(rule, role, situations, partition, ts, te, until)
         return found

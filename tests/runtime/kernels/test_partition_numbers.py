@@ -34,6 +34,11 @@ def test_partitions_are_numbered_by_first_appearance(seed: int, small: int, monk
             keys = low + rng.integers(0, spread, int(rng.integers(0, 60)))
             assert numbers.assign(keys).tolist() == numbered(keys, known)
             assert numbers.keys.tolist() == known
+            near = low + rng.integers(-(10**13), 10**13, 5) // int(10 ** rng.integers(14))
+            asked = np.concatenate([keys, keys + 1, near])
+            places = {key: place for place, key in enumerate(known)}
+            assert numbers.find(asked).tolist() == [places.get(key, -1) for key in asked.tolist()]
+            assert len(numbers) == len(known)
             if rng.random() < 0.3:
                 numbers = PartitionNumbers(numbers.keys)
             if rng.random() < 0.2:
