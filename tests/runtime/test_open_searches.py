@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 
 import tidegate as tg
+from tests.shards import cases
 from tests.strategies.searched_sequences import (
     Row,
     S,
@@ -31,10 +33,12 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.analysis.ordered.sequences.tables import tables_of
 from tidegate.runtime.engines.embedded.session import Session
 from tidegate.runtime.eval.columns import polars_schema
+from tidegate.runtime.ordered import row_arrays
 from tidegate.runtime.ordered import state as operator_state
 from tidegate.runtime.ordered.family import Operator
 from tidegate.runtime.ordered.sequences import found, nodes
 from tidegate.runtime.ordered.sequences import operator as operators
+from tidegate.runtime.ordered.sequences.kept import SearchedRows
 from tidegate.runtime.ordered.sequences.open_searches import OpenSearches
 from tidegate.runtime.ordered.sequences.rows import OrderedRows
 from tidegate.runtime.ordered.state_tables import folded
@@ -443,7 +447,7 @@ def test_rows_go_while_others_come(
     assert sum(gone_on) > 20
 
 
-@pytest.mark.parametrize(("pattern", "options"), WINDOWED)
+@pytest.mark.parametrize(("pattern", "options"), cases(WINDOWED, lambda _, options: "matches" in options))
 def test_how_much_is_kept_decides_no_result(
     pattern: str, options: dict[str, Any], gone_on: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -563,3 +567,35 @@ def test_matches_of_new_rows_are_found_once_where_a_partition_is_decided(gone_on
     new = [row(11, 1), row(12, 2), row(12, 1, key=2)]
     assert by_increment(node, (10, [row(10, 1), row(10, 1, key=2)]), (12, new)) == [[], [(11, 12, 12)]]
     assert gone_on == [0, 1]
+
+
+def test_what_an_increment_has_left_may_be_put_again_when_rows_have_been_packed(
+    gone_on: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where memory is refused behind it; rows of another partition have the places of those that have gone."""
+    monkeypatch.setattr(row_arrays, "LOOSE", 0)
+    node = node_of("A B* C", define={**IS, "C": lambda m: (m.C.v == 3) & (m.C.x > m.A.x)}, skip="next row", within=400)
+    begun = [(key, at, 0, 2 if at else 1, 0.5) for key, end in ((1, 50), (2, 150), (3, 50)) for at in range(end)]
+    operator: Operator = operator_of(node)
+    operator, _ = operator.step([frame_of(node, begun)], -INF, 149)
+    next_ = [row(150, 3, 1.0), row(151, 1), *(row(at, 2) for at in range(152, 200)), row(150, 3, 1.0, key=2)]
+    operator, found_ = operator.step([frame_of(node, next_)], 149, 201)
+    assert [match[-3:] for match in as_frame(found_).rows()] == [(0, 150, 150)] * 2
+    with monkeypatch.context() as refused:
+        calls = count()
+        kept = SearchedRows._note_look
+
+        def note(self: SearchedRows, *given: Any) -> None:
+            if next(calls) == 1:
+                raise MemoryError
+            kept(self, *given)
+
+        refused.setattr(SearchedRows, "_note_look", note)
+        with pytest.raises(MemoryError):
+            operator.settled()  # type: ignore[attr-defined]
+    last = [row(202, 3, 1.0), row(202, 3, 1.0, key=3)]
+    _, found_ = operator.step([frame_of(node, last)], 201, 203)
+    assert sorted((match[0], *match[-3:]) for match in as_frame(found_).rows()) == [
+        (1, 151, 202, 202),
+        (3, 0, 202, 202),
+    ]

@@ -366,14 +366,20 @@ GROUP = Group(
         bug(
             "rows that go are counted no more",
             KEPT,
-            "self.first[partitions], self.begin[partitions] = added.begun.first, added.begun.begin",
-            "self.begin[partitions] = added.begun.begin",
+            "self.first[partitions], self.begin[partitions] = begun.first, begun.begin",
+            "self.begin[partitions] = begun.begin",
         ),
         bug(
             "rows of searches that are open never go",
             KEPT,
-            "self.rows.drop(partitions, added.begun.first - self.first[partitions])",
-            "added = replace(added, begun=replace(added.begun, first=self.first[partitions]))",
+            "self.rows.drop(partitions, begun.first - first)",
+            "begun = replace(begun, first=first)",
+        ),
+        bug(
+            "rows are added again in the places of those that have gone",
+            KEPT,
+            "has_rows = begun is not None and self._has_rows(added, begun.first)",
+            "has_rows = False",
         ),
         bug(
             "what was written stays though it has gone",

@@ -13,7 +13,7 @@ from tidegate.algebra.ordered.sequences.node import Sequences
 from tidegate.algebra.schema import Schema
 from tidegate.runtime.arrays import BoolArray, Int64Array
 from tidegate.runtime.eval.columns import polars_type
-from tidegate.runtime.ordered.row_arrays import PARTITION, RowArrays
+from tidegate.runtime.ordered.row_arrays import PARTITION, RowArrays, counts
 from tidegate.runtime.ordered.row_operator import KeptExtract, KeptRows
 from tidegate.runtime.ordered.sequences.nodes import NewNodes, NodeArrays, none_of
 
@@ -149,17 +149,29 @@ class SearchedRows(KeptRows):
     def put(self, extract: KeptExtract) -> None:
         # Done again after it has failed, for want of memory, all of it comes to the same.
         if isinstance(extract, SearchedExtract) and (added := extract.added) is not None:
-            partitions = added.partitions
+            partitions, first = added.partitions, self.first[added.partitions]
+            begun = added.begun
             self._look_for(added.look)
-            self.rows.add(partitions, added.before - self.first[partitions], added.rows)
+            has_rows = begun is not None and self._has_rows(added, begun.first)
+            if not has_rows:
+                self.rows.add(partitions, added.before - first, added.rows)
             self.threads.put(partitions, added.threads)
-            if added.begun is not None:
-                for nodes, new in zip(self.nodes, added.begun.nodes, strict=True):
+            if begun is not None:
+                for nodes, new in zip(self.nodes, begun.nodes, strict=True):
                     nodes.hold(partitions, new)
-                self.rows.drop(partitions, added.begun.first - self.first[partitions])
-                self.first[partitions], self.begin[partitions] = added.begun.first, added.begun.begin
+                if not has_rows:
+                    self.rows.drop(partitions, begun.first - first)
+                self.first[partitions], self.begin[partitions] = begun.first, begun.begin
             self._note_look(partitions, added.look)
         super().put(extract)
+
+    def _has_rows(self, added: OpenPartitions, first: Int64Array) -> bool:
+        """Whether partitions have these rows already, without those before `first`: their places may be those of others
+        since then.
+        """
+        height = added.before + counts(added.rows, len(first)) - first
+        known = self.first[added.partitions], self.rows.heights(added.partitions)
+        return np.array_equal(known[0], first) and np.array_equal(known[1], height)
 
     def open_among(self, partitions: Int64Array) -> Int64Array:
         """Those of these partitions of which there are threads."""
