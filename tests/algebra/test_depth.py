@@ -105,7 +105,7 @@ def wide_situations() -> tg.Relation:
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: WIDE.group_by(w=tg.tumbling(WIDE.t, 10)).agg(**of_each(tg.max)),
+        pytest.param(lambda: WIDE.group_by(w=tg.tumbling(WIDE.t, 10)).agg(**of_each(tg.max)), marks=pytest.mark.long),
         lambda: WIDE.group_by(w=tg.tumbling(WIDE.t, 10)).agg(**of_each(lambda c: tg.max(c + 1))),
         pytest.param(lambda: WIDE.over(by="k", order="t", **of_each(lambda c: tg.sum(c + 1))), marks=pytest.mark.long),
         wide_situations,

@@ -17,8 +17,8 @@ from tidegate.algebra.time import INF, Extended
 from tidegate.algebra.types import BIGINT
 from tidegate.analysis.ordered.match.detection import detection, detection_time
 
-SHARDS = 4
-PATTERNS = 50
+SHARDS = 8
+PATTERNS = 25
 MATCHES = 6
 TRIES = 8
 FAR = 1_000
@@ -69,7 +69,7 @@ def check(seeds: range, *, points: bool) -> Counter[str]:
 @pytest.mark.parametrize("shard", shards(SHARDS))
 def test_random_patterns_are_detected_at_the_earliest_instant(shard: int, points: bool) -> None:
     tally = check(range(shard * PATTERNS, (shard + 1) * PATTERNS), points=points)
-    assert min(tally[kind] for kind in ("none", "at once", "by an end")) >= 10, tally
+    assert min(tally[kind] for kind in ("none", "at once", "by an end")) >= 5, tally
     assert tally["between"], tally
     assert tally["refused"] <= 0.1 * PATTERNS * MATCHES, tally
 
@@ -78,4 +78,4 @@ def test_random_patterns_are_detected_at_the_earliest_instant(shard: int, points
 @pytest.mark.parametrize("points", [False, True])
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_many_random_patterns_are_detected_at_the_earliest_instant(shard: int, points: bool) -> None:
-    check(range(10_000 + shard * 250, 10_000 + (shard + 1) * 250), points=points)
+    check(range(10_000 + shard * 125, 10_000 + (shard + 1) * 125), points=points)

@@ -156,18 +156,18 @@ def outcome(made: Endless, *, at_once: bool) -> str:
     return "ends"
 
 
-@pytest.mark.parametrize("shard", shards(2))
+@pytest.mark.parametrize("shard", shards(4))
 def test_endless_recursions_are_refused(strata: list[int], shard: int) -> None:
-    for seed in seeds(40)[shard::2]:
+    for seed in seeds(40)[shard::4]:
         strata[0] = 0
         made = Endless(seed, ends=False)
         assert outcome(made, at_once=seed % 4 < 2) == "TG415", f"{seed}: {made.program()}"
 
 
-@pytest.mark.parametrize("shard", shards(2))
+@pytest.mark.parametrize("shard", shards(4))
 def test_recursions_that_end_are_not_refused(strata: list[int], shard: int) -> None:
     longest = 0
-    for seed in seeds(40)[shard::2]:
+    for seed in seeds(40)[shard::4]:
         strata[0] = 0
         made = Endless(seed, ends=True)
         assert outcome(made, at_once=seed % 4 < 2) == "ends", f"{seed}: {made.program()}"
@@ -176,7 +176,7 @@ def test_recursions_that_end_are_not_refused(strata: list[int], shard: int) -> N
 
 
 def test_random_recursions_over_finite_inputs_are_not_refused(strata: list[int]) -> None:
-    for seed in seeds(30):
+    for seed in seeds(15):
         strata[0] = -(10**9)
         failure = FAMILIES["recursive-embedded"].run(seed)
         assert failure is None, failure

@@ -14,7 +14,7 @@ from tests.strategies.parts import random_parts_case
 from tidegate.algebra.errors import QueryError
 from tidegate.analysis.pipeline import analyse
 
-SHARDS, OF_PARTS = 4, 8
+SHARDS, OF_PARTS, OF_RUNS = 8, 8, 7
 
 
 @pytest.mark.parametrize("shard", shards(SHARDS))
@@ -54,9 +54,9 @@ def test_a_sweep_folds_what_it_writes_beside_folded_rows() -> None:
 
 
 @pytest.mark.parametrize(("family", "cases"), [("folding", 120), ("folding-turns", 80)])
-@pytest.mark.parametrize("shard", shards(SHARDS))
+@pytest.mark.parametrize("shard", shards(OF_RUNS))
 def test_folded_runs_give_the_complete_result(family: str, cases: int, shard: int) -> None:
-    for seed in seeds(cases)[shard::SHARDS]:
+    for seed in seeds(cases)[shard::OF_RUNS]:
         failure = FAMILIES[family].run(seed)
         assert failure is None, failure
     assert family != "folding" or FAMILIES[family].tally.folded > 0

@@ -12,7 +12,9 @@ from tests.properties.families import seeds
 PATTERNS = (47, 71, 119, 127)
 
 
-@pytest.mark.parametrize("seed", [*seeds(6), 114])
+@pytest.mark.parametrize(
+    "seed", [*seeds(6)[:3], *(pytest.param(seed, marks=pytest.mark.long) for seed in seeds(6)[3:]), 114]
+)
 def test_programs_over_many_rows_answer_as_sql_does(seed: int) -> None:
     family = large.LargeFamily()
     assert family.run(seed) is None

@@ -26,7 +26,7 @@ from tests.strategies.ticks import random_ticks_case
 from tests.strategies.versions import random_versions_case
 from tests.strategies.windows import random_windows_case
 
-SHARDS = 4
+SHARDS = 8
 CASES = 24
 KINDS = (
     *("operators", "over", "asof", "contexts", "contexts-above", "row-windows", "ranks", "versions", "ticks"),

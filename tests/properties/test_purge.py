@@ -9,7 +9,7 @@ import pytest
 from tests.properties.families import FAMILIES, seeds
 from tests.shards import shards
 
-SHARDS = 8
+SHARDS = 16
 
 
 @pytest.mark.parametrize(

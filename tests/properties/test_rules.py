@@ -9,7 +9,7 @@ import pytest
 from tests.properties.families import FAMILIES, seeds
 from tests.shards import shards
 
-SHARDS = 4
+SHARDS = 8
 
 
 @pytest.mark.parametrize(("family", "cases"), [("rules", 320), ("staged", 160)])

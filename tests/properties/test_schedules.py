@@ -7,7 +7,7 @@ import pytest
 from tests.properties.families import FAMILIES, seeds
 from tests.shards import shards
 
-SHARDS = 2
+SHARDS = 4
 LONG = range(30_000, 31_000)
 #: Cases of a quick run: with schedules as users give them, in any order with any lag, and that by the rules alone.
 QUICK = {

@@ -10,7 +10,7 @@ from tests.properties.families import FAMILIES, Family, by_delays, seeds
 from tests.shards import shards
 from tests.strategies.situations import random_situation_case
 
-SHARDS = 4
+SHARDS = 8
 CASES = 160
 
 

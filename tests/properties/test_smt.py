@@ -232,7 +232,7 @@ def _wrong(made: RandomFormula, found: Federation, alike: Told, meant: Told, tal
 
 
 def test_zones_agree_with_the_solver() -> None:
-    _check(seeds(300))
+    _check(seeds(150))
 
 
 @pytest.mark.long

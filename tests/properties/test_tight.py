@@ -27,7 +27,7 @@ from tidegate.analysis.validity.validity import refuting
 from tidegate.analysis.zones.federation import Federation
 
 RADIUS = {1: 14, 2: 14, 3: 14, 4: 11}
-SHARDS = 4
+SHARDS = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def _no_search_is_taken_from_another_test() -> Iterator[None]:
 
 
 def test_random_patterns_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert compare(0, 60, monkeypatch) > 30
+    assert compare(0, 30, monkeypatch) > 15
 
 
 @pytest.mark.long

@@ -235,13 +235,25 @@ def run(
     return found.sort(found.columns), live
 
 
+#: Queries of quick tests: they differ in what is folded.
+QUICK = (
+    "totals of some rows of a look-up",
+    "the event before",
+    "seen first",
+    "ever before",
+    "in a context",
+    "what data say",
+    "each different value",
+)
+
+
 def of_all_rows(query: Any) -> tuple[pl.DataFrame, list[dict[str, int]]]:
     """The same by a plan that knows nothing of folding: no row carries what stands for several."""
     with patch.object(OccurrenceFacts, "folds", new=False):
         return run(query)
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", cases(((name,) for name in QUERIES), lambda name: name in QUICK))
 def test_results_are_those_of_all_rows_and_state_is_a_row_a_class(name: str) -> None:
     query, left = QUERIES[name]
     wanted, unfolded = of_all_rows(query)
@@ -261,19 +273,7 @@ def test_results_are_those_of_all_rows_and_state_is_a_row_a_class(name: str) -> 
         assert max(one[buffer] for one in live) <= 2 * classes + 3 * 14
 
 
-#: Of those that differ in what is folded, the quick ones.
-GONE_ON = (
-    "totals of some rows of a look-up",
-    "the event before",
-    "seen first",
-    "ever before",
-    "in a context",
-    "what data say",
-    "each different value",
-)
-
-
-@pytest.mark.parametrize("name", cases(((name,) for name in QUERIES), lambda name: name in GONE_ON))
+@pytest.mark.parametrize("name", cases(((name,) for name in QUERIES), lambda name: name in QUICK))
 def test_a_run_goes_on_with_what_is_folded_whether_or_not_it_folds(name: str, tmp_path: Path) -> None:
     query, _ = QUERIES[name]
     wanted, _ = run(query, folding=["off"])

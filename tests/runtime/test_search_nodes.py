@@ -38,8 +38,8 @@ def test_places_without_nodes_are_few() -> None:
     arrays.grow(2)
     for at in range(0, 200_000, 100):
         rows = np.arange(at, at + 100).reshape(-1, 1)
-        both = np.array([max(at - 50, 0)] * 2), np.array([at] * 2), np.array([100] * 2)
-        arrays.hold(np.array([0, 1]), NewNodes(*both, np.concatenate([rows, rows])))
+        first, behind, count = (np.array([value] * 2) for value in (max(at - 50, 0), at, 100))
+        arrays.hold(np.array([0, 1]), NewNodes(first, behind, count, np.concatenate([rows, rows])))
     assert arrays.nbytes < 8 * (3 * 300 + nodes.LOOSE) + 1000
     assert len(arrays.table) < 2 * (3 * 300 + nodes.LOOSE)
 
@@ -62,10 +62,7 @@ def _drawn(rng: random.Random, known: list[dict[int, tuple[int, int]]], step: in
         first.append(begin)
         behind.append(end)
         count.append(added)
-    return NewNodes(
-        *(np.array(one, dtype=np.int64) for one in (first, behind, count)),
-        np.array(rows, dtype=np.int64).reshape(-1, 2),
-    )
+    return NewNodes(np.array(first), np.array(behind), np.array(count), np.array(rows, dtype=np.int64).reshape(-1, 2))
 
 
 def _held(arrays: NodeArrays) -> Known:

@@ -319,7 +319,7 @@ def test_a_manifest_names_few_files_however_many_are_full(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "failpoint", ["commit-after-quarantine", "commit-before-manifest", "commit-after-manifest", "commit-during-gc"]
 )
-@pytest.mark.parametrize("at", [7, 12, 13, 30])
+@pytest.mark.parametrize("at", [12, *(pytest.param(at, marks=pytest.mark.long) for at in (7, 13, 30))])
 def test_a_crash_loses_no_row_of_a_table(tmp_path: Path, failpoint: str, at: int) -> None:
     days = count()
     clock = lambda: BEGIN + dt.timedelta(days=next(days))  # noqa: E731  # one a batch
