@@ -162,6 +162,7 @@ def test_which_states_a_row_tells() -> None:
     assert told(node_of("A+ B", define=ABC, within=9)) == {1, 2, 3}
     assert told(node_of("A+ B", define=ABC, limits=lambda m: m.B.t - m.A.first().t <= 9)) == set()
     assert told(node_of("A+ B", define=ABC, limits=lambda m: m.B.t - m.A.t <= 9)) == set()
+    assert told(node_of("A+ B", define=ABC, limits=lambda m: m.A.t - m.rows.first().t <= 9)) == set()
     assert told(node_of("A+ B", define=ABC | {"B": lambda m: (m.B.v == 2) & (m.B.t - m.A.t <= 9)})) == set()
     # No search is long, or a mask has no room for all states.
     assert told(node_of("A{1,7} B", define=ABC)) == set()

@@ -447,8 +447,8 @@ GROUP = Group(
         bug(
             "rows before the new ones are not read",
             GOES_ON,
-            "height[:, None] - 1 - np.arange(max(back, 1))",
-            "height[:, None] - 1 - np.arange(1)",
+            "np.concatenate([named.ravel(), height - 1])",
+            "np.concatenate([named.ravel(), np.full(len(height), -1)])",
         ),
         bug(
             "threads keep the places of the table",

@@ -217,14 +217,12 @@ class _Needed:
 
     @classmethod
     def of_threads(cls, named: Int64Array, of: Int64Array, height: Int64Array, back: int) -> _Needed:
-        """The rows that threads name, -1 for none, those before them, and the last ones; `of` are the partitions of
-        threads.
+        """The rows that threads name, -1 for none, the last one of each partition, and those before them; `of` are the
+        partitions of threads.
         """
-        last = height[:, None] - 1 - np.arange(max(back, 1))
-        of_named, of_last = (
-            np.repeat(its, rows.shape[1]) for its, rows in ((of, named), (np.arange(len(height)), last))
-        )
-        return cls(np.concatenate([named.ravel(), last.ravel()]), np.concatenate([of_named, of_last]), height, back)
+        of_named = np.repeat(of, named.shape[1])
+        places = np.concatenate([named.ravel(), height - 1])
+        return cls(places, np.concatenate([of_named, np.arange(len(height))]), height, back)
 
     def new(self, rows: OrderedRows) -> Int64Array:
         """How many new rows each partition has."""
