@@ -47,12 +47,6 @@ def test_parts_that_are_streams_of_their_own_change_no_result(shard: int) -> Non
     assert cut > 1
 
 
-def test_a_sweep_folds_what_it_writes_beside_folded_rows() -> None:
-    """A row of a class came when nothing was folded; a sweep writes it together with the one that stands for others."""
-    failure = FAMILIES["folding"].run(54)
-    assert failure is None, failure
-
-
 @pytest.mark.parametrize(("family", "cases"), [("folding", 120), ("folding-turns", 80)])
 @pytest.mark.parametrize("shard", shards(OF_RUNS))
 def test_folded_runs_give_the_complete_result(family: str, cases: int, shard: int) -> None:

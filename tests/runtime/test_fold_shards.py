@@ -19,7 +19,8 @@ from tidegate.runtime.arrays import Int64Array
 from tidegate.runtime.batch import garbage as collecting
 from tidegate.runtime.batch.executor import Rewrite
 from tidegate.runtime.batch.garbage import FOLDED, Garbage
-from tidegate.runtime.eval.aggregates.fold_rows import sharded
+from tidegate.runtime.engines.embedded.steps import rewriting
+from tidegate.runtime.eval.aggregates.fold_rows import folded, shard_tree, sharded
 from tidegate.runtime.plan.folding import shards
 from tidegate.runtime.plan.folding.shards import BRANCHES, DEEPEST, MOST_SHARDS, FoldStep, ShardTree, above, fold_steps
 from tidegate.runtime.plan.lower import lower
@@ -31,6 +32,31 @@ from tidegate.runtime.state.store.local import LocalStore
 #: A hash of numbers: the odd one next to 2^64 by the golden ratio.
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 TREE = ShardTree.of("a hash")
+
+
+def test_a_sweep_folds_what_it_writes_beside_folded_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of a class came when nothing was folded; a sweep writes it together with the one that stands for others."""
+    folds: list[tuple[pl.DataFrame, pl.DataFrame, tuple[Any, ...]]] = []
+
+    def noted(rows: pl.DataFrame, *how: Any) -> pl.DataFrame:
+        folds.append((rows, folded(rows, *how), how))
+        return folds[-1][1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rewriting, "folded", noted)
+        run(QUERIES["seen first"][0])
+    rows, left, (fold, settled, schema) = max(folds, key=lambda one: one[0].height - one[1].height)
+    assert left.height < rows.height
+    known = SimpleNamespace(keys=fold.keys, settled=lambda progress: settled)
+    monkeypatch.setattr(rewriting, "folded", lambda rows, _, *how: folded(rows, fold, *how))
+    tree = shard_tree(fold)
+    segments = [Segment("", rows.height, 1, "", "x", {}, 1, shard) for shard in (0, tree.number(shards.ROOT))]
+    buffer: Any = SimpleNamespace(id="b", fold=known, schema=schema)
+    sweep: Any = SimpleNamespace(segments={"b": segments}, progress={})
+    parts = [part for _, part in rewriting._as_before(buffer, rows, sweep)]
+    assert sum(part.height for part in parts) == left.height
+    sweep.segments["b"] = segments[:1]
+    assert [part.height for _, part in rewriting._as_before(buffer, rows, sweep)] == [rows.height]
 
 
 class Folder:
