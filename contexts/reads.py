@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tidegate.algebra.dsl.relation import Relation
 from tidegate.algebra.errors import Problem, QueryError
-from tidegate.algebra.nodes import Group, Node, OrderedNode, Project, Rename, Select, nodes_of, occurrences
+from tidegate.algebra.nodes import Group, Join, Node, OrderedNode, Project, Rename, Select, nodes_of, occurrences
 from tidegate.algebra.ordered.asof import AsOf
 from tidegate.algebra.ordered.transitions.definition import Transition
 from tidegate.algebra.ordered.transitions.node import Transitions
@@ -86,9 +86,9 @@ def _values(query: Node, model: str) -> list[str]:
 
 
 def _compared(queries: Sequence[Node]) -> set[str]:
-    """The attributes that conditions on rows read."""
-    selects = (node for query in queries for node in nodes_of(query) if isinstance(node, Select))
-    return {name for select in selects for name in attributes_of(select.condition)}
+    """The attributes that conditions on rows, or on pairs of rows, read."""
+    nodes = (node for query in queries for node in nodes_of(query) if isinstance(node, Select | Join))
+    return {name for node in nodes for name in attributes_of(node.condition)}
 
 
 def _counts(query: Node, model: str) -> bool:
