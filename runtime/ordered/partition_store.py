@@ -265,6 +265,17 @@ class PartitionStore(Generic[C]):
         partitions = self.touched([numbers], until, ended)
         return partitions, self.places(partitions, numbers).astype(np.int64)
 
+    def held_by(self, rows: pl.DataFrame) -> tuple[Int64Array, Int64Array]:
+        """The partitions that hold anything among those of these rows, in order, and the place among them of each row's
+        partition, or behind all of them. No partition gets a number.
+        """
+        numbers = self.partitions.find(rows)
+        is_held = np.append(self.holding(), False)[numbers]
+        partitions = self._distinct(numbers[is_held].astype(np.int64))
+        places = np.full(rows.height, len(partitions))
+        places[is_held] = self.places(partitions, numbers[is_held])
+        return partitions, places
+
     def touched(self, parts: Sequence[Int32Array], until: int, ended: Sequence[pl.DataFrame] = ()) -> Int64Array:
         """The partitions that have rows in one of the parts or have to be read at progress `until`, in order; with
         them those that one of these follows, and those with keys that have `ended`.

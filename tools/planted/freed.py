@@ -7,6 +7,7 @@ from tools.planted.bugs import Group, bug
 RULE = "analysis/ordered/match/partners.py"
 KERNEL = "runtime/kernels/partners.py"
 MATCHES = "runtime/ordered/match/operator.py"
+STORE = "runtime/ordered/partition_store.py"
 
 GROUP = Group(
     "freed situations",
@@ -110,15 +111,15 @@ GROUP = Group(
         ),
         bug(
             "rows without situations in their partition have those of another",
-            MATCHES,
-            "numbers), len(extract.partitions))",
-            "numbers), max(0, len(extract.partitions) - 1))",
+            STORE,
+            "places = np.full(rows.height, len(partitions))",
+            "places = np.full(rows.height, max(0, len(partitions) - 1))",
         ),
         bug(
             "a look at given rows reads all partitions",
             MATCHES,
-            "states.extract(np.unique(numbers[of_held]).astype(np.int64))",
-            "states.extract(np.flatnonzero(states.holding()))",
+            "extract = states.extract(partitions)\n            every",
+            "states.extract(states.all_partitions())\n            extract = states.extract(partitions)\n            every",
         ),
         bug(
             "open situations are no partners of given rows",

@@ -327,8 +327,6 @@ class MatchOperator(SituationsOperator):
         if rule is None or self.since is not None:
             return None
         states, count, until = self.settled().states, self.matching.count, ticks(reached)
-        # Number -1 has none.
-        holding = np.append(states.holding(), False)
         found = np.zeros(rows.height, dtype=np.bool_)
         for place, (intervals, of_leaf) in enumerate(self.matching.intervals):
             if of_leaf != leaf:
@@ -337,12 +335,10 @@ class MatchOperator(SituationsOperator):
             given = evaluate(intervals.input, {0: rows})
             if not rule.freed[self.matching.definition[role]] or given.height != rows.height:
                 return None
-            numbers = states.partitions.find(given)
-            of_held = holding[numbers]
-            extract = states.extract(np.unique(numbers[of_held]).astype(np.int64))
+            partitions, partition = states.held_by(given)
+            extract = states.extract(partitions)
             every = _all_runs(self.derivation, extract.runs, count)
-            situations = arrange(extract.kept, ClosedSituations.empty(), every, len(extract.partitions))
-            partition = np.where(of_held, np.searchsorted(extract.partitions, numbers), len(extract.partitions))
+            situations = arrange(extract.kept, ClosedSituations.empty(), every, len(partitions))
             ts, te = (given.get_column(name).to_numpy().astype(np.int64) for name in (START, END))
             found |= needed(rule, role, situations, partition, ts, te, until)
         return found
