@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
+from tests.shards import shards
 from tidegate import testing
 from tidegate.runtime.connectors.sources import Source
 
@@ -184,9 +185,10 @@ def drive_random(run: testing.Drive, judge: Judge, rng: random.Random, batches: 
         run.wait(f"{moved}m")
 
 
-def test_every_row_has_one_fate_and_every_fate_is_met() -> None:
+@pytest.mark.parametrize("shard", shards(2))
+def test_every_row_has_one_fate_and_every_fate_is_met(shard: int) -> None:
     met: Counter[str] = Counter()
-    for seed in range(20):
+    for seed in range(40)[shard::2]:
         rng = random.Random(seed)
         keyed = rng.random() < 0.7
         with testing.drive(program(), sources={"S": source(keyed=keyed)}, clock=START) as run:

@@ -230,7 +230,7 @@ def test_rows_are_set_aside_as_the_reference_says(shard: int, monkeypatch: pytes
         met["gone"] += bool(gone)
         met["some stay"] += len(case.rows["S"]) > gone.total() > 0
         met["results"] += any(case.results().values())
-    assert min(met.values()) > 4, met
+    assert min(met.values()) > 5, met
 
 
 @pytest.mark.parametrize(("greatest", "rows", "tested"), [(7, 4096, False), (7, 4095, True), (BIG, 4096, True)])
@@ -274,13 +274,13 @@ def counted(report: Any) -> Counter[tuple[str, str]]:
     return Counter({(q, reason): n for q, reasons in report.set_aside.items() for reason, n in reasons.items()})
 
 
-@pytest.mark.parametrize("shard", shards(4))
+@pytest.mark.parametrize("shard", shards(2))
 def test_a_query_sets_aside_what_the_reference_says_whatever_the_batching(
     shard: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second time joins are made piece by piece, as those of many pairs are."""
     met: Counter[str] = Counter()
-    for seed in seeds(100)[shard::4]:
+    for seed in seeds(100)[shard::2]:
         case, rng = Maker(seed).case_of_joins(), random.Random(seed)
         found, told = run_in_batches(case, rng)
         compare(found, case.lenient_results())
@@ -294,9 +294,9 @@ def test_a_query_sets_aside_what_the_reference_says_whatever_the_batching(
         assert told == told_again, seed
         met += Counter({reason: bool(n) for (_, reason), n in told.items()})
         met["results"] += any(found.values())
-    assert met["unevaluable"] > 4, met
-    assert met["overflow"] > 0, met
-    assert met["results"] > 4, met
+    assert met["unevaluable"] > 10, met
+    assert met["overflow"] > 2, met
+    assert met["results"] > 10, met
 
 
 def operators() -> dict[str, tg.Program]:

@@ -209,12 +209,12 @@ def check(
     assert of_queries == left, seed
 
 
-@pytest.mark.parametrize("shard", shards(4))
+@pytest.mark.parametrize("shard", shards(2))
 def test_a_recursion_sets_aside_what_the_reference_says_whatever_the_batching(
     shard: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     met: Counter[str] = Counter()
-    for seed, case, meant, left in cases(seeds(80)[shard::4]):
+    for seed, case, meant, left in cases(seeds(80)[shard::2]):
         rng = random.Random(seed)
         monkeypatch.setattr(small_rows, "MOST", rng.choice((-1, small_rows.MOST)))
         found, told = run_in_batches(case, rng, testing.drive)
@@ -225,9 +225,9 @@ def test_a_recursion_sets_aside_what_the_reference_says_whatever_the_batching(
         met += Counter({reason: bool(n) for (_, reason), n in told.items()}) + Counter(left=bool(left))
         met["as stored"] += any("#" in name for name, _ in told)
         met["results"] += any(meant.values())
-    assert met["left"] > 1, met
-    assert met["as stored"] > 1, met
-    assert met["results"] > 10, met
+    assert met["left"] > 10, met
+    assert met["as stored"] > 10, met
+    assert met["results"] > 20, met
 
 
 @pytest.mark.spark

@@ -131,7 +131,7 @@ def numbers(*keys: str) -> Group:
     st.sampled_from([("a.b",), ("s",), ("t", "b", "s"), ("p", "u")]),
     st.randoms(),
 )
-@settings(max_examples=75)
+@settings(max_examples=150)
 def test_the_compiled_kernels_group_as_polars_does(
     parts: list[list[Row]], keys: tuple[str, ...], random_: random.Random
 ) -> None:
